@@ -1,0 +1,3 @@
+"""mcpvectordb: your documents, searchable by your AI assistant, on your own machine."""
+
+__version__ = "0.2.0"

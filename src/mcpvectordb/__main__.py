@@ -1,0 +1,5 @@
+"""`python -m mcpvectordb`."""
+
+from .cli import run
+
+run()

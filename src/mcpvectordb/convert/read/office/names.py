@@ -1,0 +1,30 @@
+"""The namespaces of Office and OpenDocument files, in the form tree.Element writes them. Data only."""
+
+from __future__ import annotations
+
+_OPEN = "{http://schemas.openxmlformats.org/"
+_MICROSOFT = "{http://schemas.microsoft.com/office/"
+
+R = _OPEN + "officeDocument/2006/relationships}"
+MATH = _OPEN + "officeDocument/2006/math}"
+WORD = _OPEN + "wordprocessingml/2006/main}"
+SLIDE = _OPEN + "presentationml/2006/main}"
+SHEET = _OPEN + "spreadsheetml/2006/main}"
+DRAW = _OPEN + "drawingml/2006/main}"
+CHART = _OPEN + "drawingml/2006/chart}"
+DIAGRAM = _OPEN + "drawingml/2006/diagram}"
+WORD_2010 = _MICROSOFT + "word/2010/wordml}"
+CHART_2014 = _MICROSOFT + "drawing/2014/chartex}"
+
+_ODF = "{urn:oasis:names:tc:opendocument:xmlns:"
+OFFICE = _ODF + "office:1.0}"
+TEXT = _ODF + "text:1.0}"
+TABLE = _ODF + "table:1.0}"
+DRAWING = _ODF + "drawing:1.0}"
+STYLE = _ODF + "style:1.0}"
+SVG = _ODF + "svg-compatible:1.0}"
+FO = _ODF + "xsl-fo-compatible:1.0}"
+PRESENTATION = _ODF + "presentation:1.0}"
+MANIFEST = _ODF + "manifest:1.0}"
+XLINK = "{http://www.w3.org/1999/xlink}"
+DC = "{http://purl.org/dc/elements/1.1/}"

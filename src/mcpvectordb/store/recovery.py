@@ -1,0 +1,236 @@
+"""Find damage that a loss of power or a failing disk has done, and go back to what reads whole.
+
+LanceDB writes a new version beside the old ones, so going back is cheap: the damaged newest version is set
+aside and the one before it is the newest again. What was damaged is kept, in `damaged/`, with a note.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from mcpvectordb.errors import StoreDamaged, StoreError
+
+logger = logging.getLogger(__name__)
+
+Table = Any
+FOLDER = "damaged"
+NOTE = "note.json"
+# What the engine's files end with; one that does not was never written to its end.
+_MAGIC = b"LANC"
+_NEWEST = 2**64 - 1  # the engine counts its versions' file names down from this
+# How the engine tells what the system said.
+_SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)")
+_ERRORS = (OSError, RuntimeError, ValueError)
+# Small, and in every fragment.
+_NARROW_COLUMN = "pipeline"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recovery:
+    """A return to an older version, as it is noted beside what was set aside."""
+
+    at: str
+    table: str
+    damaged_version: int
+    restored_version: int
+    problem: str
+    rows_before: int  # 0 where the damaged version could not even be counted
+    rows_after: int
+
+    @property
+    def message(self) -> str:
+        lost = self.rows_before - self.rows_after
+        gone = (
+            f"{lost} passages written last are missing"
+            if lost > 0
+            else "what was written last may be missing"
+        )
+        return (
+            f"The database was damaged ({self.problem}), so its newest good version was restored on "
+            f"{self.at[:16].replace('T', ' ')}: {gone}. Ingest your latest documents again; "
+            f"the damaged files are kept in its folder {FOLDER!r}."
+        )
+
+
+def versions(table_folder: Path) -> list[tuple[int, Path]]:
+    """The table's versions by their files, newest first. Reads none of them."""
+    found: list[tuple[int, Path]] = []
+    for path in (table_folder / "_versions").glob("*.manifest"):
+        if path.stem.isdigit():
+            number = int(path.stem)
+            # Counted down, so that the newest comes first in a listing. Tables of old did not.
+            found.append((_NEWEST - number if number > _NEWEST // 2 else number, path))
+    return sorted(found, reverse=True)
+
+
+def is_finished(path: Path) -> bool:
+    """Whether one of the engine's files was written to its end."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - len(_MAGIC)))
+            return file.read() == _MAGIC
+    except FileNotFoundError:
+        return False
+
+
+def problem_of(table: Table) -> str:
+    """Why the table does not read whole, or nothing. Counting rows alone would notice no damage.
+
+    A StoreError where it is not the files' fault: see `check_system`.
+    """
+    try:
+        rows = table.search().select([_NARROW_COLUMN]).limit(2**31 - 1).to_arrow().num_rows
+        if rows != (expected := table.count_rows()):
+            return f"{rows} of {expected} rows can be read"
+    except _ERRORS as exc:
+        check_system(exc)
+        return _short(exc)
+    return ""
+
+
+def check_system(exc: BaseException) -> None:
+    """Raise where the system refuses to read what may be sound: no rights, too many open files, a bad cable.
+
+    Going back to an older version would lose documents for nothing.
+    """
+    refused = _SYSTEM_ERROR.search(str(exc))
+    number = exc.errno if isinstance(exc, OSError) else int(refused[1]) if refused else None
+    if number not in (None, errno.ENOENT):
+        raise StoreError(
+            f"The database cannot be read: {os.strerror(number)}. Nothing was changed; mend that first."
+        ) from exc
+
+
+def is_sound(table_folder: Path) -> bool:
+    """A first look that opens nothing: the newest version's file is whole."""
+    found = versions(table_folder)
+    return not found or is_finished(found[0][1])
+
+
+def recover(open_table: Callable[[], Table], table_folder: Path, home: Path) -> Recovery | None:
+    """Go back to the newest version that reads whole; None where nothing is wrong after all.
+
+    The caller holds the write lock: what looked like damage may be another process's mending.
+    """
+    aside = home / FOLDER / f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
+    damaged, problem = 0, ""
+    found = versions(table_folder)
+    table: Table | None = None
+    for number, path in found:
+        try:
+            if not is_finished(path):
+                raise ValueError("the description of its newest version was not written to its end")
+            opened = open_table()
+            if _NARROW_COLUMN not in opened.schema.names:
+                raise ValueError("the description of its newest version is empty")
+            opened.list_indices()  # described in the same file, and read only when they are asked for
+            table = opened
+            break
+        except _ERRORS as exc:
+            check_system(exc)
+            # A version that cannot be opened hides all the others until it is out of the way.
+            damaged, problem = damaged or number, problem or _short(exc)
+            _set_aside([path], aside, move=True)
+    if table is None:
+        for _, path in found:
+            shutil.move(aside / path.name, path)
+        if found:
+            aside.rmdir()
+        raise StoreError(
+            f"The database in {home} cannot be opened: {problem or 'it has no version'}. "
+            "Restore it from a backup, or run `mcpvectordb doctor`."
+        )
+    rows_before = 0
+    if found_wrong := problem_of(table):
+        damaged, problem = damaged or table.version, problem or found_wrong
+        rows_before = table.count_rows()
+        suspects = _suspects(table_folder)
+        _go_back(table, table_folder, home, found_wrong)
+        _set_aside(suspects, aside, move=False)
+    if not problem:
+        return None
+    recovery = Recovery(
+        at=datetime.now(UTC).isoformat(timespec="seconds"),
+        table=table_folder.stem,
+        damaged_version=damaged,
+        restored_version=table.version,
+        problem=problem,
+        rows_before=rows_before,
+        rows_after=table.count_rows(),
+    )
+    aside.mkdir(parents=True, exist_ok=True)
+    (aside / NOTE).write_text(json.dumps(asdict(recovery), indent=2), encoding="utf-8")
+    logger.warning("%s", recovery.message)
+    return recovery
+
+
+def past(home: Path) -> list[Recovery]:
+    """What has been recovered in this home, oldest first."""
+    found: list[Recovery] = []
+    for note in sorted((home / FOLDER).glob(f"*/{NOTE}")):
+        try:
+            found.append(Recovery(**json.loads(note.read_text(encoding="utf-8"))))
+        except (OSError, ValueError, TypeError) as exc:
+            logger.warning("%s cannot be read: %s", note, exc)
+    return found
+
+
+def unfinished(folder: Path) -> Iterator[Path]:
+    """The engine's files below folder that were not written to their end."""
+    for path in sorted(folder.rglob("*.lance")):
+        if path.is_file() and not is_finished(path):
+            yield path
+
+
+def _go_back(table: Table, table_folder: Path, home: Path, problem: str) -> None:
+    """Make the newest version that reads whole the current one."""
+    newest = table.version
+    for number, _ in versions(table_folder):
+        if number >= newest:
+            continue
+        try:
+            table.checkout(number)
+        except _ERRORS as exc:
+            check_system(exc)
+            logger.warning("version %d cannot be opened: %s", number, _short(exc))
+            continue
+        if not problem_of(table):
+            table.restore()
+            return
+    table.checkout_latest()
+    raise StoreDamaged(
+        f"The database in {home} is damaged and no version of it reads whole ({problem}). "
+        "Run `mcpvectordb doctor --fix` to save what can be read, or restore a backup."
+    )
+
+
+def _suspects(table_folder: Path) -> list[Path]:
+    """What to keep of a damaged version: its description, and the files that were not written whole."""
+    newest = [path for _, path in versions(table_folder)[:1]]
+    return [*newest, *unfinished(table_folder / "data")]
+
+
+def _set_aside(paths: list[Path], aside: Path, *, move: bool) -> None:
+    aside.mkdir(parents=True, exist_ok=True)
+    for path in paths:
+        if move:
+            shutil.move(path, aside / path.name)
+        else:
+            shutil.copy2(path, aside / path.name)
+
+
+def _short(exc: BaseException) -> str:
+    """The engine's words without its own source lines; the caller's sentence ends itself."""
+    text = (str(exc).strip() or type(exc).__name__).splitlines()[0]
+    return text.split(", /")[0].removeprefix("lance error: ").rstrip(".")[:200]

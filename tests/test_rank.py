@@ -1,0 +1,99 @@
+"""Fusion and the choice of passages: pure functions, so tables and properties."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpvectordb.rank import RRF_K, choose, fuse
+
+LEG = st.lists(st.sampled_from("abcdefghij"), unique=True)
+RANKED = st.lists(
+    st.tuples(st.text("abcdefgh", min_size=1, max_size=3), st.floats(0, 1)), unique_by=lambda p: p[0]
+)
+
+
+def share(rank: int) -> float:
+    """What a place gives in a leg, where the first gives 1."""
+    return (RRF_K + 1) / (RRF_K + rank)
+
+
+@pytest.mark.parametrize(
+    ("legs", "expected"),
+    [
+        ([], []),
+        ([[]], []),
+        ([["a", "b"]], [("a", 1.0), ("b", share(2))]),
+        ([["a"], ["a"]], [("a", 1.0)]),
+        ([["a"], ["b"]], [("a", 0.5), ("b", 0.5)]),
+        ([["b"], ["a"]], [("b", 0.5), ("a", 0.5)]),
+        ([["a", "b"], ["b"]], [("b", (1 + share(2)) / 2), ("a", 0.5)]),
+        ([[], ["a"]], [("a", 0.5)]),
+    ],
+)
+def test_places_in_the_legs_become_one_score(
+    legs: list[list[str]], expected: list[tuple[str, float]]
+) -> None:
+    assert fuse(legs) == [(key, pytest.approx(score)) for key, score in expected]
+
+
+@given(st.lists(LEG, max_size=3))
+def test_every_id_is_fused_once_with_falling_scores_between_0_and_1(legs: list[list[str]]) -> None:
+    fused = fuse(legs)
+    scores = [score for _, score in fused]
+    assert sorted(key for key, _ in fused) == sorted({key for leg in legs for key in leg})
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 < score <= 1.0000001 for score in scores)
+
+
+@given(LEG)
+def test_one_leg_keeps_its_order(leg: list[str]) -> None:
+    assert [key for key, _ in fuse([leg])] == leg
+
+
+@given(LEG, LEG)
+def test_an_id_ahead_in_both_legs_is_ahead_in_the_answer(first: list[str], second: list[str]) -> None:
+    order = [key for key, _ in fuse([first, second])]
+    both = [key for key in first if key in second]
+    for a in both:
+        for b in both:
+            if first.index(a) < first.index(b) and second.index(a) < second.index(b):
+                assert order.index(a) < order.index(b)
+
+
+@pytest.mark.parametrize(
+    ("same_as", "top_k", "expected"),
+    [
+        ({}, 2, ["a", "b"]),
+        ({}, 9, ["a", "b", "c", "d"]),
+        ({"a": "x", "b": "x"}, 2, ["a", "c"]),
+        ({"a": "x", "b": "x"}, 3, ["a", "c", "d"]),
+        ({"a": "x", "b": "x"}, 4, ["a", "b", "c", "d"]),
+        ({"a": "x", "b": "x", "c": "x", "d": "x"}, 3, ["a", "b", "c"]),
+        ({"b": "x", "c": "x", "d": "x"}, 3, ["a", "b", "c"]),
+    ],
+)
+def test_copies_are_chosen_only_when_different_passages_run_out(
+    same_as: dict[str, str], top_k: int, expected: list[str]
+) -> None:
+    ranked = [("a", 0.9), ("b", 0.8), ("c", 0.7), ("d", 0.6)]
+    assert choose(ranked, same_as, top_k) == [pair for pair in ranked if pair[0] in expected]
+
+
+@given(
+    RANKED,
+    st.dictionaries(st.text("abcdefgh", min_size=1, max_size=3), st.sampled_from("xyz")),
+    st.integers(1, 9),
+)
+def test_the_choice_is_full_ordered_and_as_varied_as_can_be(
+    pairs: list[tuple[str, float]], same_as: dict[str, str], top_k: int
+) -> None:
+    ranked = sorted(pairs, key=lambda pair: -pair[1])
+    chosen = choose(ranked, same_as, top_k)
+    scores = [score for _, score in chosen]
+    says = {same_as.get(key, key) for key, _ in ranked}
+    assert len(chosen) == min(top_k, len(ranked))
+    assert set(chosen) <= set(ranked)
+    assert scores == sorted(scores, reverse=True)
+    assert len({same_as.get(key, key) for key, _ in chosen}) == min(top_k, len(says))

@@ -1,0 +1,306 @@
+"""Changing a database's model: from the stored text, while it serves, without losing a write."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import lancedb
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from embedders import WordEmbedder
+from mcpvectordb.embed import MODELS, Choices, Embedder, Model, load
+from mcpvectordb.embed.origin import from_folder
+from mcpvectordb.errors import EmbedderMismatch, EmbeddingError, QueryError, StoreBusy
+from mcpvectordb.models import Source
+from mcpvectordb.settings import Settings
+from mcpvectordb.vectordb import VectorDB
+from support import PATIENCE_S, environment, long_text, wait_until
+from test_models import run
+
+TINY = Path(__file__).parent / "data" / "tiny-nomic"
+PREFIXES = {"model_document_prefix": "search_document: ", "model_query_prefix": "search_query: "}
+TO_TINY = {
+    "MCPVECTORDB_MODEL_DOCUMENT_PREFIX": PREFIXES["model_document_prefix"],
+    "MCPVECTORDB_MODEL_QUERY_PREFIX": PREFIXES["model_query_prefix"],
+}
+
+
+class SlowEmbedder(WordEmbedder):
+    """Sets `reached` at the first document, then waits for `go`; counts words like its base."""
+
+    def __init__(self, model: Model, runtime: str, reached: threading.Event, go: threading.Event) -> None:
+        super().__init__(model, runtime)
+        self.reached = reached
+        self.go = go
+
+    def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        if self.model.name == "minilm":
+            return super().embed_documents(texts)
+        self.reached.set()
+        assert self.go.wait(PATIENCE_S)
+        return np.stack([self.embed_query(text) for text in texts])
+
+    def embed_query(self, text: str) -> NDArray[np.float32]:
+        vector = np.zeros(self.model.dimensions, dtype=np.float32)
+        vector[len(text) % self.model.dimensions] = 1.0
+        return vector
+
+
+def note(name: str, text: str) -> Source:
+    return Source(name=name, library="default", kind="text", data=text.encode(), file_name=f"{name}.md")
+
+
+def opened(
+    home: Path, load: Callable[[Model, str], Embedder] = load, model: str = "auto", **settings: Any
+) -> VectorDB:
+    given = {"home": home, "model": model, **settings}
+    environ = {"HF_HOME": str(home / "hf"), "HF_HUB_OFFLINE": "1"}
+    return VectorDB(Settings.model_validate(given), load=load, environ=environ)
+
+
+def texts(db: VectorDB) -> dict[str, str]:
+    page = db.list_documents(limit=1000)
+    return {document.source: db.get_document(document.doc_id).content for document in page.documents}
+
+
+def rows(home: Path) -> dict[str, dict[str, Any]]:
+    table = lancedb.connect(home / "lance").open_table(kept(home)["table"])
+    return {row["id"]: row for row in table.search().limit(1000).to_list()}
+
+
+def kept(home: Path) -> dict[str, Any]:
+    return json.loads((home / "database.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A database of three documents, made with the offline model."""
+    home = tmp_path / "db"
+    with opened(home, model="minilm") as db:
+        db.ingest_source(note("keys", "# Keys\n\nRotate the signing keys.\n\n## Steps\n\n" + long_text(4)))
+        db.ingest_source(note("bread", "Stir the flour with water and leave it for an hour."))
+        db.ingest_source(
+            note("tables", "# Prices\n\n| who | price |\n|---|---|\n" + "| adults | 9 |\n" * 200)
+        )
+    return home
+
+
+def test_every_document_has_the_vectors_that_an_ingest_gives_it(home: Path, tmp_path: Path) -> None:
+    fresh = tmp_path / "fresh"
+    with opened(home) as db, opened(fresh, model=str(TINY), **PREFIXES) as other:
+        before = texts(db)
+        for source, text in before.items():
+            other.ingest_source(note(source, text))
+    with opened(home, **PREFIXES, model="minilm") as db:
+        done = db.reindex(str(TINY))
+    assert done.documents == 3
+    assert kept(home)["model"]["dimensions"] == 32
+    with opened(home) as db:
+        assert texts(db) == before
+        assert db.search("signing keys", mode="vector").hits
+    # An embed_hash is the model and the exact text that was embedded, context and prefix included.
+    found, expected = rows(home), rows(fresh)
+    assert found.keys() == expected.keys()
+    for key, row in found.items():
+        assert (row["start"], row["embed_hash"]) == (expected[key]["start"], expected[key]["embed_hash"])
+        assert np.allclose(row["vector"], expected[key]["vector"], atol=1e-5)
+
+
+def test_chunks_that_the_new_model_can_read_stay_as_they_were(home: Path) -> None:
+    with opened(home) as db:
+        before = {hit.chunk for hit in db.search("keys shipment flour price", mode="keyword", top_k=100).hits}
+    with opened(home, **PREFIXES, model="minilm") as db:
+        db.reindex(str(TINY))
+    with opened(home) as db:
+        after = {hit.chunk for hit in db.search("keys shipment flour price", mode="keyword", top_k=100).hits}
+        # The tiny model's tokens are its own, so long texts are cut elsewhere; a short one stays.
+        bread = db.search("flour", mode="keyword").hits[0].chunk
+    assert bread in before & after
+
+
+def test_the_same_tokens_give_the_same_chunks_and_pages(tmp_path: Path) -> None:
+    # Another model of the same tokenizer: MiniLM's vectors cut by a longer prefix.
+    home = tmp_path / "db"
+    with opened(home, load=WordEmbedder, model="minilm") as db:
+        db.ingest_source(note("long", "# Harbour\n\n" + long_text(12)))
+        before = [hit.chunk for hit in db.search("shipment", mode="keyword", top_k=100).hits]
+    reached, go = threading.Event(), threading.Event()
+    go.set()
+    with opened(home, load=lambda m, r: SlowEmbedder(m, r, reached, go), model="minilm", **PREFIXES) as db:
+        db.reindex(str(TINY))
+    with opened(home, load=lambda m, r: SlowEmbedder(m, r, reached, go)) as db:
+        after = [hit.chunk for hit in db.search("shipment", mode="keyword", top_k=100).hits]
+    assert len(before) > 3
+    assert sorted(after, key=lambda c: c.index) == sorted(before, key=lambda c: c.index)
+
+
+def test_a_model_that_reads_less_gets_shorter_chunks(tmp_path: Path) -> None:
+    home = tmp_path / "db"
+    with opened(home, model=str(TINY), chunk_tokens=512, **PREFIXES) as db:
+        db.ingest_source(note("long", "# Harbour\n\n" + long_text(12)))
+        before = texts(db)
+    with opened(home, chunk_tokens=512) as db:
+        db.reindex("minilm")
+        assert texts(db) == before
+        embedder = load(MODELS["minilm"])
+        hits = db.search("shipment", mode="vector", top_k=100).hits
+        assert hits
+        assert all(embedder.count_tokens(hit.chunk.content) <= 254 for hit in hits)
+
+
+def test_the_old_vectors_serve_and_what_is_written_meanwhile_is_not_lost(home: Path) -> None:
+    reached, go = threading.Event(), threading.Event()
+
+    def slow(model: Model, runtime: str) -> Embedder:
+        return SlowEmbedder(model, runtime, reached, go)
+
+    with opened(home, load=slow, model="minilm", **PREFIXES) as db, opened(home, load=slow) as other:
+        errors: list[Exception] = []
+
+        def work() -> None:
+            try:
+                db.reindex(str(TINY))
+            except Exception as exc:  # noqa: BLE001 - shown by the test's own thread
+                errors.append(exc)
+
+        working = threading.Thread(target=work)
+        working.start()
+        assert reached.wait(PATIENCE_S)
+        assert other.search("flour").mode == "hybrid"
+        assert other.ingest_source(note("new", "Written while it was re-indexed.")).status == "indexed"
+        assert other.ingest_source(note("keys", "# Keys\n\nAnother version.")).status == "replaced"
+        (bread,) = [d for d in other.list_documents().documents if d.source == "bread"]
+        other.delete_document(bread.doc_id)
+        expected = texts(other)
+        go.set()
+        working.join(PATIENCE_S)
+        assert not errors
+        # The same objects go on with the new model, without being told.
+        assert texts(other) == texts(db) == expected
+        assert other.search("version", mode="vector").hits
+        assert other.ingest_source(note("later", "Written afterwards.")).status == "indexed"
+    assert expected.keys() == {"new", "keys", "tables"}
+    assert kept(home)["model"]["dimensions"] == 32
+    assert [path.name for path in (home / "lance").iterdir()] == [f"{kept(home)['table']}.lance"]
+
+
+def test_an_ingest_that_began_before_the_flip_is_embedded_again_with_the_new_model(home: Path) -> None:
+    reached, go = threading.Event(), threading.Event()
+
+    class Waiting(WordEmbedder):
+        def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+            if self.model.name == "minilm":
+                reached.set()
+                assert go.wait(PATIENCE_S)
+            return SlowEmbedder(self.model, "onnx", reached, go).embed_documents(texts)
+
+        def embed_query(self, text: str) -> NDArray[np.float32]:
+            return SlowEmbedder(self.model, "onnx", reached, go).embed_query(text)
+
+    with (
+        opened(home, load=Waiting) as writer,
+        opened(home, load=SlowLoader(), model="minilm", **PREFIXES) as db,
+    ):
+        statuses: list[str] = []
+        writing = threading.Thread(
+            target=lambda: statuses.append(writer.ingest_source(note("late", "Late.")).status)
+        )
+        writing.start()
+        assert reached.wait(PATIENCE_S)
+        db.reindex(str(TINY))
+        go.set()
+        writing.join(PATIENCE_S)
+        assert statuses == ["indexed"]
+        assert "late" in texts(db)
+
+
+class SlowLoader:
+    """A `load` whose embedders never wait."""
+
+    def __call__(self, model: Model, runtime: str) -> Embedder:
+        go = threading.Event()
+        go.set()
+        return SlowEmbedder(model, runtime, threading.Event(), go)
+
+
+def test_an_interrupted_reindexing_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    home = tmp_path / "db"
+    with opened(home, load=SlowLoader(), model="minilm") as db:
+        for number in range(100):
+            db.ingest_source(note(f"note {number}", f"Note number {number}."))
+    embedded: list[str] = []
+
+    class Failing(WordEmbedder):
+        def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+            if len(embedded) >= 80:
+                raise EmbeddingError("The power is gone.")
+            embedded.extend(texts)
+            return SlowLoader()(self.model, "onnx").embed_documents(texts)
+
+    with opened(home, load=Failing, model="minilm", **PREFIXES) as db:
+        with pytest.raises(EmbeddingError, match="power"):
+            db.reindex(str(TINY))
+        assert db.search("note", mode="keyword").hits
+    assert kept(home)["model"]["name"] == "minilm"
+    with opened(home, load=SlowLoader(), model="minilm", **PREFIXES) as db:
+        done = db.reindex(str(TINY))
+        assert len(texts(db)) == 100
+    # The 64 documents of the first commit were not embedded again.
+    assert done.documents == 36
+
+
+def test_two_reindexings_at_once_are_one_too_many(home: Path) -> None:
+    reached, go = threading.Event(), threading.Event()
+    with (
+        opened(home, load=lambda m, r: SlowEmbedder(m, r, reached, go), model="minilm", **PREFIXES) as db,
+        opened(home, load=SlowLoader(), model="minilm", **PREFIXES) as other,
+    ):
+        working = threading.Thread(target=lambda: db.reindex(str(TINY)))
+        working.start()
+        assert reached.wait(PATIENCE_S)
+        with pytest.raises(StoreBusy, match="Another process is re-indexing"):
+            other.reindex(str(TINY))
+        go.set()
+        working.join(PATIENCE_S)
+    wait_until(lambda: kept(home)["model"]["dimensions"] == 32)
+
+
+def test_nothing_indexed_is_nothing_to_reindex(tmp_path: Path) -> None:
+    with opened(tmp_path / "db") as db, pytest.raises(QueryError, match="Nothing has been indexed"):
+        db.reindex("minilm")
+
+
+def test_reindexing_ends_the_notice_of_a_fallback_also_to_the_same_model(tmp_path: Path) -> None:
+    home = tmp_path / "db"
+    with opened(home) as db:
+        assert "offline model" in db.ingest_source(note("a", "Rotate the keys.")).notice
+        assert db.reindex("minilm").documents == 0
+        assert db.search("keys").notice == ""
+
+
+def test_the_command_reindexes_with_a_bar_on_stderr(home: Path, tmp_path: Path) -> None:
+    settings = {"HF_HOME": str(tmp_path / "hf"), **TO_TINY}
+    ended = run(tmp_path, "reindex", "--model", str(TINY), **settings)
+    assert (ended.returncode, ended.stdout) == (0, ""), ended.stderr
+    assert "3 documents" in ended.stderr
+    assert "MCPVECTORDB_MODEL is still minilm" in ended.stderr
+    again = run(tmp_path, "reindex", "--model", str(TINY), MCPVECTORDB_MODEL="auto", **settings)
+    assert again.returncode == 0
+    assert "Nothing had to be embedded" in again.stderr
+    with opened(home, model="minilm") as db, pytest.raises(EmbedderMismatch, match="reindex --model minilm"):
+        db.search("keys", mode="vector")
+
+
+def test_the_tiny_model_is_what_its_folder_says() -> None:
+    choices = Choices(document_prefix="search_document: ", query_prefix="search_query: ")
+    assert from_folder(TINY, choices, "onnx").dimensions == 32
+    assert sum(path.stat().st_size for path in TINY.rglob("*") if path.is_file()) < 1_000_000
+    assert environment(TINY)["MCPVECTORDB_MODEL"] == "minilm"
+    assert sys.version_info >= (3, 11)
