@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,9 @@ import pytest
 from filelock import FileLock
 
 from embedders import WordEmbedder, words_db
+from mcpvectordb.store import Disk, sync
+from mcpvectordb.store.connection import Connection
+from mcpvectordb.store.indexes import COLUMNS
 from mcpvectordb.store.upkeep import Pending
 from mcpvectordb.vectordb import VectorDB
 from stores import source, table_folder, table_in, text, until
@@ -67,6 +71,20 @@ def test_many_single_ingests_are_tidied_in_the_background(db: VectorDB) -> None:
     until(lambda: db._store.upkeep.spent_s > 0)
     until(lambda: not pending(db).is_due)
     assert db.list_documents().total == 90
+
+
+def test_two_that_make_the_same_indexes_both_find_them_made(db: VectorDB, home: Path) -> None:
+    """As a first ingest does and the upkeep that a search beside it wakes."""
+    many(db, 3)
+    with FileLock(home / "upkeep.lock"):
+        for _ in range(3):
+            for index in table_in(home).list_indices():
+                table_in(home).drop_index(index.name)
+            connections = [Connection(home, Disk(sync), lock_timeout_s=5) for _ in range(4)]
+            tables = [connection.table() for connection in connections]
+            with ThreadPoolExecutor(len(connections)) as pool:
+                list(pool.map(Connection.make_indexes, connections, tables))
+            assert {index.columns[0] for index in table_in(home).list_indices()} == set(COLUMNS)
 
 
 def test_upkeep_waits_eleven_times_as_long_as_it_took(db: VectorDB, home: Path) -> None:

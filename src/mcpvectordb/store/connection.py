@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -204,8 +205,13 @@ class Connection:
                 raise cannot_write(self.home, exc) from exc
 
     def make_indexes(self, table: Table) -> None:
-        """Make those that are missing by now."""
-        indexes.make_missing(table, self.slow_values)
+        """Make those that are missing by now.
+
+        A writer's first rows and upkeep may both be at it, and of two that make the same index one fails. So
+        each is tried for itself: the loser finds it made and goes on to the next.
+        """
+        for column in indexes.wanted(table, self.slow_values):
+            self._attempt(partial(indexes.make, column=column), table)
 
     def check_indexes(self, table: Table) -> tuple[str, ...]:
         """The columns whose index is missing in this version; remembered for the notice."""

@@ -40,15 +40,21 @@ NPROBES = 20
 REFINE = 2
 
 
-def make_missing(table: Table, slow_values: int) -> None:
-    """Make the indexes that are missing. An index on an empty table finds nothing later, so this is
-    called after the first rows."""
+def wanted(table: Table, slow_values: int) -> list[str]:
+    """The columns to make an index for now. One on an empty table finds nothing later, so first come rows."""
     have = _columns(table)
-    for column in COLUMNS:
-        if column not in have:
-            table.create_index(column, config=_configs()[column])
-    if wants_vector_index(table, slow_values):
+    absent = [column for column in COLUMNS if column not in have]
+    return absent + ([VECTOR] if wants_vector_index(table, slow_values) else [])
+
+
+def make(table: Table, column: str) -> None:
+    """Make the index of a column, unless another thread or process has made it since somebody looked."""
+    if column in _columns(table):
+        return
+    if column == VECTOR:
         make_vector_index(table)
+    else:
+        table.create_index(column, config=_configs()[column])
 
 
 def missing(table: Table, slow_values: int) -> tuple[str, ...]:

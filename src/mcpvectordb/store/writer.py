@@ -45,10 +45,8 @@ class Writer:
             table = self._connection.table()
             if table is None:
                 first = self._connection.create_table(found.table, stream_of(entries, {}, found.dimensions))
-                self._connection.run("make the indexes", self._connection.make_indexes, first)
                 self._say_it_has_a_table(found)
-                # A search in between has seen that they were missing, and a notice would go on saying so.
-                self._connection.run("look at the indexes", self._connection.check_indexes, first)
+                self._index(first)
                 return [False for _ in entries]
             replaced = self._connection.run(
                 "write the documents", lambda table: self._replace(table, entries, found.dimensions), table
@@ -177,6 +175,16 @@ class Writer:
         )
         database.write(self._connection.home, new, self._connection.disk.sync)
         return new
+
+    def _index(self, table: Table) -> None:
+        """Make the indexes of a new table. Its rows are stored already, so no failure may say otherwise."""
+        try:
+            self._connection.run("make the indexes", self._connection.make_indexes, table)
+            # A search in between has seen that they were missing, and a notice would go on saying so.
+            self._connection.run("look at the indexes", self._connection.check_indexes, table)
+        except StoreError as exc:
+            logger.warning("the first indexes are left to upkeep: %s", exc)
+            self._upkeep.poke()
 
     def _say_it_has_a_table(self, found: Database) -> None:
         """From here on a table that is not there is a loss, and not a database that is still empty."""
