@@ -63,6 +63,9 @@ def table_in(home: Path) -> Any:
 
 
 def tombstones(home: Path) -> int:
+    """How many hidden rows there are; none where a writer was killed before its first rows."""
+    if not (home / "database.json").exists() or not (table_folder(home) / "_versions").exists():
+        return 0
     with Readers(home).reading():
         return table_in(home).count_rows(f"library = '{TOMBSTONE}'")
 
