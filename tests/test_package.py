@@ -7,7 +7,9 @@ failure is a failure.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -256,3 +258,18 @@ def test_uvx_starts_the_server_for_a_client(wheel: Path, tmp_path: Path) -> None
         "mcpvectordb",
         folder=tmp_path,
     )
+
+
+def test_the_configuration_of_the_readme_runs_what_was_installed(
+    wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need_uv()
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (config,) = re.findall(r"```json\n(.+?)```", readme, flags=re.S)
+    server = json.loads(config)["mcpServers"]["mcpvectordb"]
+    assert server["command"] == "uvx"
+    monkeypatch.setenv("UV_TOOL_DIR", str(tmp_path / "tools"))
+    monkeypatch.setenv("UV_TOOL_BIN_DIR", str(tmp_path / "bin"))
+    run(uv(), "tool", "install", "--quiet", "--python", sys.executable, f"{wheel}[offline]", cwd=tmp_path)
+    # Offline: what starts with a client fetches nothing.
+    drive(uv(), "tool", "run", "--offline", *server["args"], folder=tmp_path)
