@@ -38,6 +38,7 @@ bench: $(VENV)/.installed-dev  ## speed and size, as ratios from one run
 	$(BIN)/python bench/bench.py
 	$(BIN)/python bench/store.py
 	$(BIN)/python bench/folders.py
+	$(BIN)/python bench/ingest.py
 	$(BIN)/python bench/convert.py
 	$(BIN)/python bench/embed.py
 	$(BIN)/python bench/load.py --short

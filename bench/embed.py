@@ -113,7 +113,7 @@ def in_child(model: str, file: str, runtime: str, work: str) -> dict[str, Any]:
     return json.loads(ended.stdout.splitlines()[-1])
 
 
-def bare(model: embed.Model) -> Callable[[list[str]], None]:
+def bare(model: embed.Model, threads: int = 0) -> Callable[[list[str]], None]:
     """The session alone, one text after the other on all cores: what anybody would write first."""
     import numpy as np
     import onnxruntime
@@ -125,6 +125,7 @@ def bare(model: embed.Model) -> Callable[[list[str]], None]:
     options = onnxruntime.SessionOptions()
     # As the product's session: on a busy machine threads that spin between runs take three times as long.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.intra_op_num_threads = threads
     path = str(verified(model, "model"))
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     names = [node.name for node in session.get_inputs()]

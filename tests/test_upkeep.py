@@ -199,6 +199,17 @@ def test_a_vector_index_is_made_by_itself_when_exact_search_gets_slow(db: Vector
         wait_until(db.tidy)
 
 
+def test_a_large_first_document_gets_its_vector_index_from_upkeep(db: VectorDB, home: Path) -> None:
+    def indexed() -> set[str]:
+        return {index.columns[0] for index in table_in(home).list_indices()}
+
+    db._store._connection.slow_values = 20 * WordEmbedder().model.dimensions
+    with FileLock(home / "upkeep.lock"):
+        db.ingest_source(source("book", text("book", 1, 40)))
+        assert indexed() == set(COLUMNS)
+    until(lambda: "vector" in indexed())
+
+
 def test_a_selective_filter_is_searched_exactly(db: VectorDB) -> None:
     dimensions = WordEmbedder().model.dimensions
     many(db, 20, "rare")

@@ -69,7 +69,8 @@ def strictly(data: bytes, codec: str) -> str | None:
     """The text; None if the bytes are not in this codec, or if there is no such codec for text."""
     try:
         text = data.decode(codec)
-        text.encode("utf-8")  # lone surrogates come out of some codecs
+        if codec != "utf-8":  # a copy of a long text, for nothing
+            text.encode("utf-8")  # lone surrogates come out of some codecs
     except (ValueError, LookupError):  # UnicodeError is a ValueError
         return None
     return text

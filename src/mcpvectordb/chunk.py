@@ -92,7 +92,7 @@ def cut(converted: Converted, limits: Limits, count: Callable[[str], int]) -> It
     if limits.slice < _MIN_SLICE_TOKENS:
         raise ValueError(f"{limits} leaves fewer than {_MIN_SLICE_TOKENS} tokens for the text itself.")
     text = converted.text
-    if not text.strip():
+    if not text or text.isspace():
         return
     blocks = markdown_blocks(text) if converted.is_markdown else plain_blocks(text)
     finisher = _Finisher(converted, limits, count)

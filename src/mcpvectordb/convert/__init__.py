@@ -69,7 +69,7 @@ class Converter:
             text = decode(source.data, source.charset)
             if text is None:
                 raise detect.not_text(source.data, name)
-            if not text.strip():
+            if not text or text.isspace():  # not strip(), which copies a long text
                 raise ConversionError(f"{name} holds only blank lines: there is nothing to index.")
             known, notice = _text_format(source, text, named)
             if not known.reader:
@@ -132,10 +132,11 @@ def _fence(text: str) -> str:
 
 
 def _is_longer(text: str, most_bytes: int) -> bool:
-    """Counted in UTF-8, which is made only of a text that might be."""
-    if len(text) * _UTF8_BYTES <= most_bytes:
-        return False
-    return len(text) > most_bytes or len(text.encode("utf-8", "replace")) > most_bytes
+    """Counted in UTF-8, which is made only of a text that might be, and never of all of it at once."""
+    if text.isascii() or len(text) > most_bytes or len(text) * _UTF8_BYTES <= most_bytes:
+        return len(text) > most_bytes
+    parts = (text[start : start + _MB] for start in range(0, len(text), _MB))
+    return sum(len(part.encode("utf-8", "replace")) for part in parts) > most_bytes
 
 
 def _shows_text(found: Read) -> bool:

@@ -10,7 +10,7 @@ import logging
 import os
 import re
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
@@ -204,13 +204,23 @@ class Connection:
             except OSError as exc:
                 raise cannot_write(self.home, exc) from exc
 
+    def make_first_indexes(self, table: Table) -> None:
+        """Make those that every table has."""
+        self._make(indexes.absent(table), table)
+
     def make_indexes(self, table: Table) -> None:
-        """Make those that are missing by now.
+        """Make those that are missing by now, that of the vectors too where it is time for it."""
+        self.make_first_indexes(table)
+        if indexes.wants_vector_index(table, self.slow_values):
+            self._make([indexes.VECTOR], table)
+
+    def _make(self, columns: Sequence[str], table: Table) -> None:
+        """Make the indexes of these columns.
 
         A writer's first rows and upkeep may both be at it, and of two that make the same index one fails. So
         each is tried for itself: the loser finds it made and goes on to the next.
         """
-        for column in indexes.wanted(table, self.slow_values):
+        for column in columns:
             self._attempt(partial(indexes.make, column=column), table)
 
     def check_indexes(self, table: Table) -> tuple[str, ...]:

@@ -40,11 +40,10 @@ NPROBES = 20
 REFINE = 2
 
 
-def wanted(table: Table, slow_values: int) -> list[str]:
-    """The columns to make an index for now. One on an empty table finds nothing later, so first come rows."""
+def absent(table: Table) -> list[str]:
+    """The columns that have no index yet. One on an empty table finds nothing later, so first come rows."""
     have = _columns(table)
-    absent = [column for column in COLUMNS if column not in have]
-    return absent + ([VECTOR] if wants_vector_index(table, slow_values) else [])
+    return [column for column in COLUMNS if column not in have]
 
 
 def make(table: Table, column: str) -> None:
@@ -61,7 +60,7 @@ def missing(table: Table, slow_values: int) -> tuple[str, ...]:
     """The columns that should have an index by now and have none."""
     have = _columns(table)
     late = not have & {VECTOR} and _values(table) > _LATE * slow_values
-    return tuple(column for column in COLUMNS if column not in have) + ((VECTOR,) if late else ())
+    return (*absent(table), *((VECTOR,) if late else ()))
 
 
 def has_vector_index(table: Table) -> bool:

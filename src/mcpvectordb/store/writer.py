@@ -47,10 +47,12 @@ class Writer:
                 first = self._connection.create_table(found.table, stream_of(entries, {}, found.dimensions))
                 self._say_it_has_a_table(found)
                 self._index(first)
-                return [False for _ in entries]
-            replaced = self._connection.run(
-                "write the documents", lambda table: self._replace(table, entries, found.dimensions), table
-            )
+                replaced = [False for _ in entries]
+            else:
+                dimensions = found.dimensions
+                replaced = self._connection.run(
+                    "write the documents", lambda table: self._replace(table, entries, dimensions), table
+                )
         # After the lock and the commit: upkeep may fail or be late, the documents are safe already.
         self._upkeep.poke()
         return replaced
@@ -177,14 +179,16 @@ class Writer:
         return new
 
     def _index(self, table: Table) -> None:
-        """Make the indexes of a new table. Its rows are stored already, so no failure may say otherwise."""
+        """Make the indexes of a new table. Its rows are stored already, so no failure may say otherwise.
+
+        One of the vectors, which takes time and memory, is left to upkeep: without it they are found too.
+        """
         try:
-            self._connection.run("make the indexes", self._connection.make_indexes, table)
+            self._connection.run("make the indexes", self._connection.make_first_indexes, table)
             # A search in between has seen that they were missing, and a notice would go on saying so.
             self._connection.run("look at the indexes", self._connection.check_indexes, table)
         except StoreError as exc:
             logger.warning("the first indexes are left to upkeep: %s", exc)
-            self._upkeep.poke()
 
     def _say_it_has_a_table(self, found: Database) -> None:
         """From here on a table that is not there is a loss, and not a database that is still empty."""
