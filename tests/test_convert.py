@@ -83,6 +83,21 @@ def test_unicode_is_read_with_and_without_a_mark(encoding: str, text: str) -> No
     assert converted(text.encode(encoding)).text == text
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Отчёт за май\nСписок покупок: хлеб, молоко и сыр.",
+        "Καλημέρα κόσμε. Σήμερα ο καιρός είναι καλός.",
+        "היום מזג האוויר יפה בתל אביב.",
+        "今日は天気がいいですね。東京タワーに行きましょう。日本語の文章です。",
+        "数据库是存储数据的仓库。今天天气很好，我们去公园散步吧。再见，我的朋友们！",
+    ],
+)
+def test_utf16_without_a_mark_is_read_in_scripts_that_have_few_zero_bytes(encoding: str, text: str) -> None:
+    assert converted(text.encode(encoding)).text == text
+
+
 def test_one_bad_byte_does_not_turn_utf8_into_something_else() -> None:
     text = "Übergröße für Äpfel und Öl, größer als üblich"
     assert converted(text.encode() + b"\xc3").text == text + "\ufffd"

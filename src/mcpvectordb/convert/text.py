@@ -56,6 +56,8 @@ _LEAST_SANE = 0.97
 # UTF-16 whose other bytes pass for UTF-8 is Latin letters with a NUL beside each.
 _LEAST_NULS = 0.25
 
+_LEAST_WIDE = 64
+
 # Backspace and escape stay out of the count: man pages and coloured logs are text.
 _CONTROLS = re.compile(r"[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f]")
 _MOST_CONTROLS = 0.05
@@ -79,9 +81,10 @@ def decode(data: bytes, charset: str = "") -> str | None:
     `charset` is what came with the bytes (a server's word): heard where the bytes do not say it themselves.
     """
     text = _decoded(data, charset)
-    if text is None or is_binary(text):
-        return None
-    return unified(text)
+    if text is not None and is_binary(text):
+        # Chinese in UTF-16 without a line end has no NUL that would have told. In a few bytes, all is sane.
+        text = _wide(data) if len(data) >= _LEAST_WIDE and b"\x00" not in data else None
+    return None if text is None else unified(text)
 
 
 def decode_html(data: bytes) -> str | None:
@@ -146,8 +149,11 @@ def _decoded(data: bytes, charset: str) -> str | None:
 def _wide(data: bytes) -> str | None:
     """UTF-32 or UTF-16 without a mark: the reading that gives sane characters, if there is one."""
     # Plain letters with a stray NUL among them pair up into Chinese that is sane to look at.
-    if data.count(0) < _LEAST_NULS * len(data) and strictly(data.replace(b"\0", b""), "utf-8") is not None:
-        return None
+    if data.count(0) < _LEAST_NULS * len(data):
+        narrow = strictly(data.replace(b"\0", b""), "utf-8")
+        # Of Cyrillic, Greek or Hebrew, every other byte is the same control character.
+        if narrow is not None and not is_binary(narrow):
+            return None
     best: tuple[float, int, str] = (_LEAST_SANE, 0, "")
     for encoding, unit in (("utf-32-le", 4), ("utf-32-be", 4), ("utf-16-le", 2), ("utf-16-be", 2)):
         text = strictly(data, encoding) if len(data) % unit == 0 else None
