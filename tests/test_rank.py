@@ -8,7 +8,12 @@ from hypothesis import strategies as st
 
 from mcpvectordb.rank import RRF_K, choose, fuse
 
-LEG = st.lists(st.sampled_from("abcdefghij"), unique=True)
+LEG = st.lists(st.sampled_from("abcdefghij"), unique=True).flatmap(
+    lambda keys: st.lists(st.floats(0.01, 1), min_size=len(keys), max_size=len(keys)).map(
+        lambda parts: dict(zip(keys, sorted(parts, reverse=True), strict=True))
+    )
+)
+DEPTH = st.integers(1, 12)
 RANKED = st.lists(
     st.tuples(st.text("abcdefgh", min_size=1, max_size=3), st.floats(0, 1)), unique_by=lambda p: p[0]
 )
@@ -19,46 +24,68 @@ def share(rank: int) -> float:
     return (RRF_K + 1) / (RRF_K + rank)
 
 
+def even(keys: str) -> dict[str, float]:
+    """A leg of which only the order counts."""
+    return dict.fromkeys(keys, 1.0)
+
+
 @pytest.mark.parametrize(
     ("legs", "expected"),
     [
         ([], []),
-        ([[]], []),
-        ([["a", "b"]], [("a", 1.0), ("b", share(2))]),
-        ([["a"], ["a"]], [("a", 1.0)]),
-        ([["a"], ["b"]], [("a", 0.5), ("b", 0.5)]),
-        ([["b"], ["a"]], [("b", 0.5), ("a", 0.5)]),
-        ([["a", "b"], ["b"]], [("b", (1 + share(2)) / 2), ("a", 0.5)]),
-        ([[], ["a"]], [("a", 0.5)]),
+        ([{}], []),
+        ([even("ab")], [("a", 1.0), ("b", share(2))]),
+        ([even("a"), even("a")], [("a", 1.0)]),
+        ([even("a"), even("b")], [("a", 0.5), ("b", 0.5)]),
+        ([even("b"), even("a")], [("b", 0.5), ("a", 0.5)]),
+        ([even("ab"), even("b")], [("b", (1 + share(2)) / 2), ("a", 0.5)]),
+        ([{}, even("a")], [("a", 0.5)]),
+        ([{"a": 1.0, "b": 0.4}], [("a", 1.0), ("b", 0.4 * share(2))]),
+        ([even("bca"), {"a": 1.0, "b": 0.4}], [("a", (share(3) + 1) / 2), ("b", (1 + 0.4 * share(2)) / 2)]),
     ],
 )
 def test_places_in_the_legs_become_one_score(
-    legs: list[list[str]], expected: list[tuple[str, float]]
+    legs: list[dict[str, float]], expected: list[tuple[str, float]]
 ) -> None:
-    assert fuse(legs) == [(key, pytest.approx(score)) for key, score in expected]
+    found = [pair for pair in fuse(legs, depth=9) if pair[0] != "c"]
+    assert found == [(key, pytest.approx(score)) for key, score in expected]
 
 
-@given(st.lists(LEG, max_size=3))
-def test_every_id_is_fused_once_with_falling_scores_between_0_and_1(legs: list[list[str]]) -> None:
-    fused = fuse(legs)
+def test_what_a_cut_off_leg_lacks_stands_behind_its_last() -> None:
+    """The one passage that has a rare word, and stands too far down by meaning to be named."""
+    meaning, words = even("xyz"), {"rare": 1.0}
+    assert [key for key, _ in fuse([meaning, words], depth=9)][:2] == ["x", "rare"]
+    cut = fuse([meaning, words], depth=3)
+    assert cut[:2] == [("rare", pytest.approx((1 + share(4)) / 2)), ("x", 0.5)]
+    assert [key for key, _ in cut] == ["rare", "x", "y", "z"]
+
+
+@given(st.lists(LEG, max_size=3), DEPTH)
+def test_every_id_is_fused_once_with_falling_scores_between_0_and_1(
+    legs: list[dict[str, float]], depth: int
+) -> None:
+    fused = fuse(legs, depth=depth)
     scores = [score for _, score in fused]
     assert sorted(key for key, _ in fused) == sorted({key for leg in legs for key in leg})
     assert scores == sorted(scores, reverse=True)
     assert all(0 < score <= 1.0000001 for score in scores)
 
 
-@given(LEG)
-def test_one_leg_keeps_its_order(leg: list[str]) -> None:
-    assert [key for key, _ in fuse([leg])] == leg
+@given(LEG, DEPTH)
+def test_one_leg_keeps_its_order(leg: dict[str, float], depth: int) -> None:
+    assert [key for key, _ in fuse([leg], depth=depth)] == list(leg)
 
 
-@given(LEG, LEG)
-def test_an_id_ahead_in_both_legs_is_ahead_in_the_answer(first: list[str], second: list[str]) -> None:
-    order = [key for key, _ in fuse([first, second])]
+@given(LEG, LEG, DEPTH)
+def test_an_id_ahead_in_both_legs_is_ahead_in_the_answer(
+    first: dict[str, float], second: dict[str, float], depth: int
+) -> None:
+    order = [key for key, _ in fuse([first, second], depth=depth)]
+    places = [list(first), list(second)]
     both = [key for key in first if key in second]
     for a in both:
         for b in both:
-            if first.index(a) < first.index(b) and second.index(a) < second.index(b):
+            if all(leg.index(a) < leg.index(b) for leg in places):
                 assert order.index(a) < order.index(b)
 
 

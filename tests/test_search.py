@@ -130,6 +130,26 @@ def test_hybrid_search_finds_what_either_leg_finds(real: VectorDB, query: str, n
 
 
 @needs_minilm
+def test_the_only_passage_with_a_rare_word_comes_first_though_many_are_nearer_in_meaning(
+    tmp_path: Path,
+) -> None:
+    """By places alone, what both legs find middling was ahead of it."""
+    parcels = {
+        f"parcel {n}": f"Error {n}: what it means and how it is mended. Code {n} of a parcel in depot {n}."
+        for n in range(110)
+    }
+    rare = {
+        "diary": "On Sunday the cat slept, it rained, and we had soup with bread. The printer said E7731 "
+        "to my mother, who was knitting a scarf for the neighbours and did not care."
+    }
+    with VectorDB(Settings(home=tmp_path / "home", model="minilm")) as db:
+        list(db.ingest_sources(source(name, content) for name, content in (parcels | rare).items()))
+        for query in ("E7731 parcel", "which parcel is E7731", "parcel error code E7731"):
+            assert "diary" not in names(db.search(query, top_k=50, mode="vector")), query
+            assert names(db.search(query))[0] == "diary", query
+
+
+@needs_minilm
 def test_a_hit_says_which_legs_found_it(real: VectorDB) -> None:
     hit = real.search("ERR_4711").hits[0]
     other = next(hit for hit in real.search("ERR_4711").hits if hit.document.source != "errors")

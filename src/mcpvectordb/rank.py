@@ -9,18 +9,31 @@ from collections.abc import Mapping, Sequence
 RRF_K = 20
 
 
-def fuse(legs: Sequence[Sequence[str]]) -> list[tuple[str, float]]:
+def fuse(legs: Sequence[Mapping[str, float]], *, depth: int) -> list[tuple[str, float]]:
     """Ids by falling reciprocal rank fusion score, scaled so that first place in every leg is 1.
+
+    A leg has its ids by rank, each with the part of its place's worth that it gets: from 1 for the first down
+    to 0, or 1 for all where only the order says something. A leg of depth ids was cut off, so the ids that
+    it lacks may stand right behind its last; a shorter one has no others.
 
     Equal scores keep the order of the first leg that names them, so an answer does not change
     between two calls.
     """
     scores: dict[str, float] = {}
     for leg in legs:
-        for rank, key in enumerate(leg, start=1):
-            scores[key] = scores.get(key, 0.0) + (RRF_K + 1) / (RRF_K + rank)
+        for rank, (key, part) in enumerate(leg.items(), start=1):
+            scores[key] = scores.get(key, 0.0) + part * _worth(rank)
+    for leg in legs:
+        if len(leg) >= depth > 0:
+            behind = min(leg.values()) * _worth(len(leg) + 1)
+            for key in scores.keys() - leg.keys():
+                scores[key] += behind
     count = max(len(legs), 1)
     return sorted(((key, score / count) for key, score in scores.items()), key=lambda pair: -pair[1])
+
+
+def _worth(rank: int) -> float:
+    return (RRF_K + 1) / (RRF_K + rank)
 
 
 def choose(

@@ -50,11 +50,13 @@ def search(
     else:
         keyword_leg, vector_leg, notice = _both(keyword, vector)
 
-    # Equal scores go to the leg named first; by meaning is the better guess (ADI .515 against .501).
     legs = [leg for leg in (vector_leg, keyword_leg) if leg is not None]
     served: Mode = "hybrid" if len(legs) == 2 else "keyword" if keyword_leg is not None else "vector"
     says = {key: embed_hash for leg in legs for key, embed_hash in leg.embed_hashes.items()}
-    chosen = rank.choose(rank.fuse([leg.ids for leg in legs]), says, top_k)
+    # Equal scores go to the leg named first; by meaning is the better guess.
+    parts = [_by_order(vector_leg)] if vector_leg is not None else []
+    parts += [_by_share(keyword_leg)] if keyword_leg is not None else []
+    chosen = rank.choose(rank.fuse(parts, depth=depth), says, top_k)
     passages = store.read.passages([key for key, _ in chosen])
     hits = tuple(
         Hit(
@@ -68,6 +70,20 @@ def search(
         if key in passages  # a document may have been replaced since the legs ran
     )
     return SearchResult(hits=hits, mode=served, notice=notice)
+
+
+def _by_order(leg: Leg) -> dict[str, float]:
+    """Cosines lie close together, whatever they are of: only their order says something."""
+    return dict.fromkeys(leg.ids, 1.0)
+
+
+def _by_share(leg: Leg) -> dict[str, float]:
+    """The passage that has the one rare word of a query stands far above the next in BM25.
+
+    By places alone it would lose to what both legs find middling.
+    """
+    best = leg.scores[leg.ids[0]] if leg.ids else 0.0
+    return {key: leg.scores[key] / best if best > 0 else 1.0 for key in leg.ids}
 
 
 def _both(keyword: Callable[[], Leg], vector: Callable[[], Leg]) -> tuple[Leg | None, Leg | None, str]:
