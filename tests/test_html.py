@@ -88,6 +88,11 @@ def test_the_title_is_looked_for_in_three_places(head_and_body: str, title: str)
         "<aside>clutter</aside>",
         "<a href='#x'>Skip to clutter</a>",
         "<ul class='breadcrumb'><li><a href='/'>clutter</a></li></ul>",
+        "<div class='nav'>« <a href='1'>previous clutter</a> | <a href='3'>next</a> »</div>",
+        "<div class='page-navigation'><a href='1'>clutter</a></div>",
+        "<ul class='pagination'><li><a href='1'>clutter</a></li></ul>",
+        "<div class='navfooter'><table><tr><td><a href='1'>Prev</a></td></tr>"
+        "<tr><td>The clutter of the page before</td></tr></table></div>",
         "<!-- clutter -->",
     ],
 )
@@ -105,6 +110,9 @@ def test_what_is_around_the_content_is_dropped(clutter: str) -> None:
         "<section><header><h2>Cookie consent</h2></header></section>",
         "<div role='tabpanel' hidden>Cookie consent</div>",
         "<div class='menu'>Cookie consent</div>",
+        "<div class='navigation'>Cookie consent: turn <a href='left'>left</a> at the lights.</div>",
+        f"<div class='nav'><a href='x'>Cookie consent</a> {LONG}</div>",
+        "<main><div class='nav'><a href='x'>Cookie consent</a></div></main>",
         f"<div hidden>Cookie consent {LONG}</div>",
         f"<div class='cookie-banner'>Cookie consent {LONG * 3}</div>",
         "<nav><main>Cookie consent</main></nav>",

@@ -23,8 +23,11 @@ _PAGE_ROLES = frozenset({"banner", "contentinfo", "complementary"})
 _SCOPES = frozenset({"section", "blockquote", "figure", "details", "td", "li"})
 
 _LINK_LISTS = re.compile(
-    r"(?:[\w-]*[-_])?(?:breadcrumbs?|sidebar|sidenav|side-nav|navbar|menu|toc-menu)(?:[-_][\w-]*)?"
+    r"(?:[\w-]*[-_])?(?:breadcrumbs?|sidebar|sidenav|nav|navbar|navigation|navigationbar|topnav|pagination|pager"
+    r"|menu|toc-menu)(?:[-_][\w-]*)?"
 )
+# DocBook's, with the titles of the pages before and after, which are no links.
+_NAVIGATION = frozenset({"navheader", "navfooter"})
 _SKIP_TOKENS = frozenset(
     {"skip-link", "skiplink", "skip-nav", "skip-to-content", "skip-to-main", "skip-main"}
 )
@@ -122,8 +125,10 @@ def _drop_all_but_heading(tag: Tag) -> None:
 
 
 def _is_aside(tag: Tag, sizes: Sizes, *, in_main: bool) -> bool:
-    """A consent banner, or a list of links that is hidden or beside the content."""
+    """A consent banner, or a list of links that is hidden, beside the content, or on to the next page."""
     if _is_consent(tag, in_main=in_main):
+        return True
+    if tokens(tag) & _NAVIGATION and not in_main:
         return True
     if not sizes.is_mostly_links(tag):
         return False
