@@ -6,6 +6,7 @@ import json
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,12 @@ import pytest
 from numpy.typing import NDArray
 
 from embedders import WordEmbedder
-from mcpvectordb.embed import MODELS, Choices, Embedder, Model, load
+from mcpvectordb.embed import MODELS, Choices, Embedder, Model, load, record
 from mcpvectordb.embed.origin import from_folder
-from mcpvectordb.errors import EmbedderMismatch, EmbeddingError, QueryError, StoreBusy
+from mcpvectordb.errors import EmbedderMismatch, EmbeddingError, QueryError, StoreBusy, StoreError
 from mcpvectordb.models import Source
 from mcpvectordb.settings import Settings
+from mcpvectordb.store import Store
 from mcpvectordb.vectordb import VectorDB
 from support import PATIENCE_S, environment, long_text, wait_until
 from test_models import run
@@ -270,6 +272,73 @@ def test_two_reindexings_at_once_are_one_too_many(home: Path) -> None:
         go.set()
         working.join(PATIENCE_S)
     wait_until(lambda: kept(home)["model"]["dimensions"] == 32)
+
+
+def test_a_reindexing_that_was_asked_for_before_another_one_ended_leaves_its_table_alone(home: Path) -> None:
+    late = Store(home)
+    second = late.second_table()
+    assert late.database() is not None
+    with opened(home, load=SlowLoader(), model="minilm", **PREFIXES) as db:
+        expected = texts(db)
+        db.reindex(str(TINY))
+        with second.opened(record(MODELS["minilm"])):
+            assert texts(db) == expected
+    with opened(home, load=SlowLoader()) as db:
+        assert texts(db) == expected
+
+
+def test_whoever_opens_a_database_while_it_is_reindexed_finds_it_whole(home: Path) -> None:
+    found: list[object] = []
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.is_set():
+            with opened(home, load=SlowLoader()) as reader:
+                try:
+                    found.append((reader.list_documents().total, reader.list_documents().notice))
+                except StoreError as exc:
+                    found.append(str(exc))
+
+    with ThreadPoolExecutor(2) as pool:
+        looking = [pool.submit(look) for _ in range(2)]
+        with opened(home, load=SlowLoader(), model="minilm", **PREFIXES) as db:
+            for number in range(12):
+                db.reindex("minilm" if number % 2 else str(TINY))
+        over.set()
+    assert [task.exception() for task in looking] == [None, None]
+    assert set(found) == {(3, "")}
+    assert not (home / "damaged").exists()
+
+
+@pytest.mark.parametrize("torn", ["data", "_versions"])
+def test_an_interrupted_reindexing_does_without_what_a_loss_of_power_has_torn(
+    tmp_path: Path, torn: str
+) -> None:
+    home = tmp_path / "db"
+    with opened(home, load=SlowLoader(), model="minilm") as db:
+        list(db.ingest_sources(note(f"note {n}", f"Note number {n}.") for n in range(150)))
+        expected = texts(db)
+    embedded: list[str] = []
+
+    class Failing(WordEmbedder):
+        def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+            if len(embedded) >= 140:
+                raise EmbeddingError("The power is gone.")
+            embedded.extend(texts)
+            return SlowLoader()(self.model, "onnx").embed_documents(texts)
+
+    with opened(home, load=Failing, model="minilm", **PREFIXES) as db, pytest.raises(EmbeddingError):
+        db.reindex(str(TINY))
+    begun = json.loads((home / "reindex.json").read_text(encoding="utf-8"))["table"]
+    files = (home / "lance" / f"{begun}.lance" / torn).glob("*.[lm]an*")
+    newest = max(files, key=lambda path: path.stat().st_mtime_ns)
+    newest.write_bytes(newest.read_bytes()[:-20])
+    with opened(home, load=SlowLoader(), model="minilm", **PREFIXES) as db:
+        done = db.reindex(str(TINY))
+        assert (texts(db), db.list_documents().notice) == (expected, "")
+    assert kept(home)["model"]["dimensions"] == 32
+    # The first commit of 64 documents was whole.
+    assert done.documents == 150 - 64
 
 
 def test_nothing_indexed_is_nothing_to_reindex(tmp_path: Path) -> None:

@@ -144,6 +144,40 @@ def test_a_crash_while_the_first_table_is_made_leaves_an_empty_database(
         assert other.get_document(document.doc_id).content == OLD
 
 
+@pytest.mark.parametrize("torn", ["no version", "an empty version", "an empty data file"])
+def test_a_first_write_that_was_cut_off_is_begun_anew_and_what_follows_is_not_lost(
+    db: VectorDB, home: Path, notes: Path, torn: str
+) -> None:
+    db.ingest_file(str(notes))
+    described = json.loads((home / "database.json").read_text(encoding="utf-8"))
+    (home / "database.json").write_text(json.dumps(described | {"has_table": False}), encoding="utf-8")
+    (table,) = (home / "lance").iterdir()
+    if torn == "no version":
+        for manifest in (table / "_versions").iterdir():
+            manifest.unlink()
+    else:
+        for path in (table / ("data" if "data" in torn else "_versions")).iterdir():
+            path.write_bytes(b"")
+    with words_db(home) as other:
+        assert (other.list_documents().total, other.list_documents().notice) == (0, "")
+        document = other.ingest_file(str(notes)).document
+        assert other.get_document(document.doc_id).content == OLD
+    assert json.loads((home / "database.json").read_text(encoding="utf-8"))["has_table"]
+
+
+def test_a_table_whose_maker_was_killed_is_never_taken_for_an_empty_database_once_it_is_written_to(
+    db: VectorDB, home: Path, notes: Path
+) -> None:
+    db.ingest_file(str(notes))
+    described = json.loads((home / "database.json").read_text(encoding="utf-8"))
+    (home / "database.json").write_text(json.dumps(described | {"has_table": False}), encoding="utf-8")
+    with words_db(home) as other:
+        other.ingest_source(source("another", "Acknowledged."))
+    shutil.rmtree(home / "lance")
+    with words_db(home) as other, pytest.raises(StoreError, match="is gone"):
+        other.list_documents()
+
+
 def test_a_commit_is_seen_by_the_next_call_of_another_reader(db: VectorDB, home: Path) -> None:
     with words_db(home) as reader:
         assert reader.list_documents().total == 0

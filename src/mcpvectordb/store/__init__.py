@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from mcpvectordb.errors import StoreError
-
 from . import database, filters
 from .care import Care
 from .connection import Connection
@@ -56,11 +54,8 @@ class Store:
         return self._connection.database()
 
     def second_table(self) -> SecondTable:
-        """For re-indexing. There has to be a database."""
-        found = self._connection.database()
-        if found is None:
-            raise StoreError("Nothing has been indexed yet, so there is nothing to re-index.")
-        return SecondTable(self._connection, found)
+        """For re-indexing."""
+        return SecondTable(self._connection)
 
     def forget_fallback(self) -> None:
         """The database keeps the model it was made with, and by now that is meant."""

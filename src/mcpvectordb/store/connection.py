@@ -148,27 +148,38 @@ class Connection:
 
     def table(self) -> Table | None:
         """The live table, or None where nothing has been written yet."""
-        found = self.database()
-        if found is None:
-            return None
-        with self._lock:
-            if self._table is not None:
-                return self._table
+        while True:
+            found = self.database()
+            if found is None:
+                return None
+            with self._lock:
+                if self._table is not None:
+                    return self._table
+            try:
+                # Not under our own lock: mending waits for the write lock, whose holder may wait for us.
+                table = self._opened(found)
+            except StoreError:
+                # A re-indexing drops the table that was the live one until just now.
+                if self.database() == found:
+                    raise
+                continue
+            with self._lock:
+                if self._table is None and self._database == found:
+                    self._table = table
+                return self._table or table
+
+    def _opened(self, found: Database) -> Table | None:
         # database.json is written before its table, and the table's rows before its first version:
         # until that is there the database is empty, also for one killed on the way.
-        if not (self.table_folder(found.table) / "_versions").is_dir():
-            if found.has_table:
-                raise StoreError(
-                    f"The table of the database in {self.home} is gone. Put the folder "
-                    f"{FOLDER}/{found.table}.lance back, or restore a backup."
-                )
+        folder = self.table_folder(found.table)
+        if not found.has_table and not recovery.versions(folder):
             return None
-        # Not under our own lock: mending waits for the write lock, whose holder may be waiting for us.
-        table = self._open_sound(found.table)
-        with self._lock:
-            if self._table is None and self._database == found:
-                self._table = table
-            return self._table or table
+        if not (folder / "_versions").is_dir():
+            raise StoreError(
+                f"The table of the database in {self.home} is gone. Put the folder "
+                f"{FOLDER}/{found.table}.lance back, or restore a backup."
+            )
+        return self._open_sound(found)
 
     def open_as_it_is(self, name: str) -> Table:
         """The table without a look at whether it reads whole: for saving what does."""
@@ -246,8 +257,18 @@ class Connection:
             "make a table", lambda lance: lance.create_table(name, data=rows), self._connected()
         )
 
-    def open_other(self, name: str) -> Table:
-        return self.run_on("open a table", lambda lance: lance.open_table(name), self._connected())
+    def open_other(self, name: str) -> Table | None:
+        """A table that is not the live one, as far as it reads whole; None where nothing of it does.
+
+        The caller holds the write lock.
+        """
+        return self.run_on(
+            "open a table",
+            lambda lance: recovery.cut_back(
+                lambda: lance.open_table(name), self.table_folder(name), self.home
+            ),
+            self._connected(),
+        )
 
     def drop_other(self, name: str) -> None:
         self.run_on(
@@ -294,34 +315,42 @@ class Connection:
     def _holds_tables(self) -> bool:
         return self.folder.is_dir() and any(self.folder.iterdir())
 
-    def _open_sound(self, name: str) -> Table:
+    def _open_sound(self, found: Database) -> Table | None:
         """Open the table, once it is known to read whole."""
-        folder = self.table_folder(name)
+        folder = self.table_folder(found.table)
         table: Table | None = None
         try:
             if recovery.is_sound(folder):
-                table = self._connected().open_table(name)
+                table = self._connected().open_table(found.table)
         except ENGINE_ERRORS as exc:
             logger.info("the table does not open: %s", first_line(exc))
         if table is None or recovery.problem_of(table):
-            table = self._recover(name)
+            table = self._recover(found)
+            if table is None:
+                return None
         try:
-            if damaged := indexes.damaged(table, folder):
-                self._drop(table, folder, damaged)
-            self.check_indexes(table)
+            with self.readers.reading():
+                if damaged := indexes.damaged(table, folder):
+                    self._drop(table, folder, damaged)
+                self.check_indexes(table)
         except ENGINE_ERRORS as exc:
             raise self._failed("look at the indexes", exc) from exc
         return table
 
-    def _recover(self, name: str) -> Table:
-        lance = self._connected()
+    def _recover(self, found: Database) -> Table | None:
+        lance, folder = self._connected(), self.table_folder(found.table)
         try:
             with self.exclusive():
-                done = recovery.recover(lambda: lance.open_table(name), self.table_folder(name), self.home)
+                if self.database() != found:
+                    raise StoreError("The database has just been re-indexed. Try again.")
+                if not found.has_table:
+                    # Its first write was cut off before anybody was told that it had succeeded.
+                    return recovery.cut_back(lambda: lance.open_table(found.table), folder, self.home)
+                done = recovery.recover(lambda: lance.open_table(found.table), folder, self.home)
                 if done is not None:
                     self.disk.settle(self.home / recovery.FOLDER)
                     self._recovered = done.message
-                return lance.open_table(name)
+                return lance.open_table(found.table)
         except ENGINE_ERRORS as exc:
             raise StoreError(f"The database in {self.home} cannot be opened: {first_line(exc)}") from exc
 

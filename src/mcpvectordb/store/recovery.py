@@ -123,7 +123,7 @@ def recover(open_table: Callable[[], Table], table_folder: Path, home: Path) -> 
 
     The caller holds the write lock: what looked like damage may be another process's mending.
     """
-    aside = home / FOLDER / f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
+    aside = _place_aside(home)
     damaged, problem = 0, ""
     found = versions(table_folder)
     table: Table | None = None
@@ -175,6 +175,25 @@ def recover(open_table: Callable[[], Table], table_folder: Path, home: Path) -> 
     return recovery
 
 
+def cut_back(open_table: Callable[[], Table], table_folder: Path, home: Path) -> Table | None:
+    """Open a table of which nothing was acknowledged yet, without the versions that do not read whole.
+
+    None where none is left. The caller holds the write lock.
+    """
+    aside = _place_aside(home)
+    for number, path in versions(table_folder):
+        try:
+            if is_finished(path):
+                table = open_table()
+                if not problem_of(table):
+                    return table
+        except _ERRORS as exc:
+            check_system(exc)
+        logger.warning("version %d of %s was cut off and is set aside", number, table_folder.name)
+        _set_aside([path], aside, move=True)
+    return None
+
+
 def past(home: Path) -> list[Recovery]:
     """What has been recovered in this home, oldest first."""
     found: list[Recovery] = []
@@ -219,6 +238,10 @@ def _suspects(table_folder: Path) -> list[Path]:
     """What to keep of a damaged version: its description, and the files that were not written whole."""
     newest = [path for _, path in versions(table_folder)[:1]]
     return [*newest, *unfinished(table_folder / "data")]
+
+
+def _place_aside(home: Path) -> Path:
+    return home / FOLDER / f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
 
 
 def _set_aside(paths: list[Path], aside: Path, *, move: bool) -> None:

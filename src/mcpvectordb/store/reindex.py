@@ -50,9 +50,8 @@ class Difference:
 
 
 class SecondTable:
-    def __init__(self, connection: Connection, found: Database) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._found = found
         self._name = ""
         self._table: Table | None = None
         self._model: Mapping[str, object] = {}
@@ -112,6 +111,8 @@ class SecondTable:
             self._run("write the documents", change)
         elif entries:
             self._table = self._connection.make_table(self._name, stream_of(entries, {}, dimensions))
+        # After a loss of power no more than the last of it has to be made again.
+        self._connection.disk.settle(self._connection.folder)
 
     def finish(self, catch_up: Callable[[Difference], None], is_small: Callable[[Difference], bool]) -> bool:
         """Make the second table the live one, once catch_up has brought over what is still different.
@@ -128,7 +129,7 @@ class SecondTable:
                 catch_up(left)
             # What the pointer is about to name must be on the disk before it does.
             self._connection.disk.settle(self._connection.folder)
-            live = database.read(self._connection.home) or self._found
+            live = self._live()
             flipped = replace(
                 live,
                 model=self._model,
@@ -138,7 +139,7 @@ class SecondTable:
             )
             database.write(self._connection.home, flipped, self._connection.disk.sync)
         self._note.unlink(missing_ok=True)
-        self._drop(self._found.table)
+        self._drop(live.table)
         return True
 
     def _begin(self) -> None:
@@ -150,16 +151,26 @@ class SecondTable:
         except (OSError, ValueError, KeyError, TypeError) as exc:
             logger.warning("%s cannot be read (%s): the re-indexing starts anew", self._note, exc)
             name, model = "", None
-        is_whole = (self._connection.folder / f"{name}.lance" / "_versions").is_dir()
-        if name and model == json.loads(json.dumps(self._model)) and name != self._found.table:
-            self._name = name
-            self._table = self._connection.open_other(name) if is_whole else None
-        else:
-            self._name = f"chunks-{uuid.uuid4().hex[:8]}"
-            self._note.write_text(json.dumps({"table": self._name, "model": self._model}), encoding="utf-8")
-        for path in self._connection.folder.glob("*.lance"):
-            if path.stem not in (self._name, self._found.table):
-                self._drop(path.stem)
+        with self._connection.exclusive():
+            # Only now: somebody else may have finished a re-indexing since this one was asked for.
+            live = self._live()
+            if name and model == json.loads(json.dumps(self._model)) and name != live.table:
+                self._name = name
+                self._table = self._connection.open_other(name)
+            else:
+                self._name = f"chunks-{uuid.uuid4().hex[:8]}"
+                self._note.write_text(
+                    json.dumps({"table": self._name, "model": self._model}), encoding="utf-8"
+                )
+            for path in self._connection.folder.glob("*.lance"):
+                if path.stem not in (self._name, live.table):
+                    self._drop(path.stem)
+
+    def _live(self) -> Database:
+        found = self._connection.database()
+        if found is None:
+            raise StoreError("Nothing has been indexed yet, so there is nothing to re-index.")
+        return found
 
     def _drop(self, name: str) -> None:
         """Remove a table that nothing points to. A reader that is still at it opens the live one instead."""

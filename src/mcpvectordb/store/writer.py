@@ -49,6 +49,8 @@ class Writer:
                 self._index(first)
                 replaced = [False for _ in entries]
             else:
+                if not found.has_table:
+                    self._say_it_has_a_table(found)  # whoever made it was killed before
                 dimensions = found.dimensions
                 replaced = self._connection.run(
                     "write the documents", lambda table: self._replace(table, entries, dimensions), table
