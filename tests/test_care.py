@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from mcpvectordb.cli import main
 from mcpvectordb.errors import EmbedderMismatch, SourceError, StoreError
 from mcpvectordb.models import Finding, document_uuid
 from mcpvectordb.store.schema import TOMBSTONE
+from mcpvectordb.store.transfer import FORMAT, SEAL_BYTES, seal
 from mcpvectordb.vectordb import VectorDB
 from stores import listing, newest_data_file, rows_in, source, table_folder, table_in, text, tombstones
 from support import wait_until
@@ -280,18 +282,30 @@ def test_one_library_can_be_exported_and_put_into_another(db: VectorDB, tmp_path
         db.export_file(str(file), library="none")
 
 
+def rewrite(
+    file: Path, *, model: dict[str, Any] | None = None, columns: dict[str, Any] | None = None, **said: Any
+) -> None:
+    """Change an exported file as another program could that makes such files; None takes a key away."""
+    with pa.OSFile(str(file), "rb") as raw:
+        table = pa.ipc.open_file(raw.read_buffer()[:-SEAL_BYTES]).read_all()
+    header = json.loads(table.schema.metadata[b"mcpvectordb"]) | said
+    header["model"] |= model or {}
+    header["model"] = {name: value for name, value in header["model"].items() if value is not None}
+    for name, value in (columns or {}).items():
+        at = table.schema.get_field_index(name)
+        table = table.set_column(at, name, pa.array([value] * len(table), table.schema.field(name).type))
+    table = table.replace_schema_metadata({b"mcpvectordb": json.dumps(header).encode()})
+    with pa.OSFile(str(file), "wb") as raw, pa.ipc.new_file(raw, table.schema) as writer:
+        writer.write_table(table)
+    seal(file)
+
+
 def test_a_file_of_another_model_is_refused_with_the_way_out(
     db: VectorDB, home: Path, tmp_path: Path
 ) -> None:
     file = tmp_path / "all.mcpv"
     db.export_file(str(file))
-    with pa.OSFile(str(file), "rb") as raw:
-        table = pa.ipc.open_file(raw).read_all()
-    said = json.loads(table.schema.metadata[b"mcpvectordb"])
-    said["model"]["revision"] = "another"
-    changed = table.replace_schema_metadata({b"mcpvectordb": json.dumps(said).encode()})
-    with pa.OSFile(str(file), "wb") as raw, pa.ipc.new_file(raw, changed.schema) as writer:
-        writer.write_table(changed)
+    rewrite(file, model={"revision": "another"})
     before = listing(home / "lance")
     with pytest.raises(EmbedderMismatch) as caught:
         db.import_file(str(file))
@@ -316,6 +330,67 @@ def test_a_file_that_is_no_whole_export_is_refused(db: VectorDB, tmp_path: Path,
     ):
         db.import_file(str(file))
     assert db.list_documents().total == 2
+
+
+def test_no_bit_of_an_export_may_turn(db: VectorDB, home: Path, tmp_path: Path) -> None:
+    """Arrow lets many pass: some change a text, some end the program that reads them."""
+    file = tmp_path / "all.mcpv"
+    db.export_file(str(file))
+    raw = file.read_bytes()
+    before = listing(home / "lance")
+    for at in range(0, len(raw), len(raw) // 100):
+        file.write_bytes(raw[:at] + bytes([raw[at] ^ 4]) + raw[at + 1 :])
+        with pytest.raises(SourceError, match="is not a whole export"):
+            db.import_file(str(file))
+    assert listing(home / "lance") == before
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"model": {"repository": None}},
+        {"model": {"name": None}},
+        {"model": {"dimensions": "many"}},
+        {"model": {"dimensions": 7}},
+        {"format": "first"},
+        {"columns": {"metadata": "{"}},
+        {"columns": {"library": "another"}},
+        {"columns": {"library": None}},
+    ],
+    ids=str,
+)
+def test_a_file_that_contradicts_itself_is_refused_and_makes_no_database(
+    db: VectorDB, tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    file = tmp_path / "all.mcpv"
+    db.export_file(str(file))
+    rewrite(file, **changes)
+    with words_db(tmp_path / "other") as other:
+        with pytest.raises(SourceError, match=re.escape(str(file))):
+            other.import_file(str(file))
+        assert other.status() is None
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_file_of_a_newer_program_is_refused(db: VectorDB, tmp_path: Path) -> None:
+    file = tmp_path / "all.mcpv"
+    db.export_file(str(file))
+    rewrite(file, format=FORMAT + 1, model={"repository": None})
+    with pytest.raises(SourceError, match="was exported by a newer mcpvectordb"):
+        db.import_file(str(file))
+
+
+def test_an_imported_upload_has_the_stored_file_that_is_here_and_no_other(
+    db: VectorDB, home: Path, tmp_path: Path
+) -> None:
+    set_values(home, "source = 'b'", stored_path="files/b/b.md")
+    file = tmp_path / "all.mcpv"
+    db.export_file(str(file))
+    assert db.import_file(str(file)).skipped == 2
+    with words_db(tmp_path / "other") as other:
+        assert other.import_file(str(file)).documents == 2
+        assert {document.stored_path for document in other.list_documents().documents} == {""}
+        assert other.import_file(str(file)).skipped == 2
 
 
 def test_an_export_that_cannot_be_written_leaves_the_old_file(db: VectorDB, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from mcpvectordb.errors import StoreError
 
@@ -49,18 +49,21 @@ def read(home: Path) -> Database | None:
                 f"{home} was made by a newer mcpvectordb (schema {version}, not {SCHEMA_VERSION}). "
                 "Upgrade mcpvectordb; nothing was changed."
             )
-        model = raw["model"]
         return Database(
             schema_version=version,
-            model={**model}
-            | {name: str(model[name]) for name in ("name", "repository", "revision", "precision")}
-            | {"dimensions": int(model["dimensions"])},
+            model=model_of(raw["model"]),
             table=str(raw["table"]),
             created_at=str(raw["created_at"]),
             has_table=bool(raw.get("has_table", False)),
         )
     except (KeyError, TypeError, ValueError) as exc:
         raise StoreError(f"{path} is not a database description: {exc!r}. Restore it from a backup.") from exc
+
+
+def model_of(raw: Mapping[str, Any]) -> Mapping[str, object]:
+    """What is kept of a model; KeyError, TypeError or ValueError where that is no description of one."""
+    words = {name: str(raw[name]) for name in ("name", "repository", "revision", "precision")}
+    return {**raw, **words, "dimensions": int(raw["dimensions"])}
 
 
 def write(home: Path, database: Database, sync: Sync = to_disk) -> None:

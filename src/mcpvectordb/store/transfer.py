@@ -1,11 +1,13 @@
 """Documents with their vectors in one file, to take to another database of the same model.
 
-The file is an Arrow file whose metadata name the model. It is written beside its place and renamed, so it is
-there whole or not at all; what an index can make again is left out.
+The file is an Arrow file whose metadata name the model, and after it comes a hash of it all: Arrow does not
+notice every bit that has turned. It is written beside its place and renamed, so it is there whole or not at
+all; what an index can make again is left out, and so are the stored files of uploads.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,17 +18,21 @@ from typing import Any, cast
 from mcpvectordb.errors import SourceError, StoreError
 from mcpvectordb.models import Transferred, document_uuid
 
+from . import database
 from .connection import ENGINE_ERRORS, Connection, Table, first_line
 from .durable import sync
 from .filters import quoted, where
 from .reader import Reader
 from .rows import Entry, Row, chunk_of, document_of
-from .schema import arrow
+from .schema import arrow, arrow_schema
 from .writer import Writer, check_model
 
 FORMAT = 1
 _KEY = b"mcpvectordb"
 _LEFT_OUT = ("search_text", "exact_text", "metadata_terms", "text_hash")
+# What the hash is followed by.
+_SEAL = b"mcpvectordb export"
+SEAL_BYTES = hashlib.sha256().digest_size + len(_SEAL)
 # A group is read, written and committed at once.
 _GROUP_DOCUMENTS = 64
 _GROUP_PASSAGES = 2000
@@ -68,6 +74,9 @@ class Transfer:
         try:
             draft.touch()  # a place that cannot be written is told before the work is done
             self._connection.run("export", lambda table: _write(table, draft, header, listed), table)
+            if self._connection.database() != found:
+                raise StoreError("The database was re-indexed meanwhile, so nothing was exported. Try again.")
+            seal(draft)
             sync([draft])
             draft.replace(path)
             sync([path, path.parent])
@@ -97,14 +106,16 @@ class Transfer:
         documents = passages = skipped = 0
         for number in range(reader.num_record_batches):
             try:
-                rows = cast("list[Row]", reader.get_batch(number).to_pylist())
-            except ENGINE_ERRORS as exc:
+                batch = reader.get_batch(number)
+                batch.validate(full=True)
+                rows = cast("list[Row]", batch.to_pylist())
+                entries = [_entry(rows, path, library) for rows in _by_document(rows)]
+            except (*ENGINE_ERRORS, TypeError) as exc:
                 raise SourceError(
                     f"{path} is damaged after {documents} documents, which are stored: {first_line(exc)}. "
                     "Export it again."
                 ) from exc
-            entries = [_entry(rows, path, library) for rows in _by_document(rows)]
-            new = [entry for entry in entries if not self._is_known(entry)]
+            new = [entry for entry in map(self._new, entries) if entry is not None]
             skipped += len(entries) - len(new)
             if new:
                 self._writer.replace(new, header.model)
@@ -118,9 +129,14 @@ class Transfer:
             size_bytes=path.stat().st_size,
         )
 
-    def _is_known(self, entry: Entry) -> bool:
-        """Whether this very version is stored already, so that an import cut off may be run again."""
-        return self._reader.find(entry.document.doc_id) == entry.document
+    def _new(self, entry: Entry) -> Entry | None:
+        """None where this very version is stored already, so that an import cut off may be run again."""
+        known = self._reader.find(entry.document.doc_id)
+        # The file of an upload is not in the export: the same one may be here.
+        is_same = known is not None and known.content_hash == entry.document.content_hash
+        stored_path = known.stored_path if known is not None and is_same else ""
+        document = replace(entry.document, stored_path=stored_path)
+        return None if document == known else replace(entry, document=document)
 
 
 def _records(table: Table, library: str | None) -> list[tuple[str, int]]:
@@ -145,7 +161,7 @@ def _groups(listed: Sequence[tuple[str, int]]) -> Iterator[list[str]]:
 def _write(table: Table, draft: Path, header: Header, listed: Sequence[tuple[str, int]]) -> None:
     pa: Any = arrow()
     ipc = pa.ipc
-    kept = [field for field in table.schema if field.name not in _LEFT_OUT]
+    kept = _kept(arrow_schema(int(str(header.model["dimensions"]))))
     said = {
         "format": FORMAT,
         "exported_at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -167,29 +183,54 @@ def _write(table: Table, draft: Path, header: Header, listed: Sequence[tuple[str
                 writer.write_batch(batch.cast(schema))
 
 
+def seal(draft: Path) -> None:
+    with draft.open("rb+") as file:
+        digest = hashlib.file_digest(file, "sha256").digest()
+        file.seek(0, 2)
+        file.write(digest + _SEAL)
+
+
+def _unsealed(path: Path) -> Any:
+    """What lies under the seal; a ValueError where the file is not as it was sealed."""
+    size = path.stat().st_size - SEAL_BYTES
+    if size < 0:
+        raise ValueError("it is too short")
+    content = arrow().memory_map(str(path), "rb").read_buffer()
+    digest = hashlib.sha256(memoryview(content)[:size]).digest()
+    if content[size:].to_pybytes() != digest + _SEAL:
+        raise ValueError("its hash is another")
+    return content[:size]
+
+
 def _open(path: Path) -> tuple[Any, Header]:
     pa: Any = arrow()
     try:
-        reader = pa.ipc.open_file(pa.memory_map(str(path), "rb"))
+        reader = pa.ipc.open_file(_unsealed(path))
         said = json.loads(reader.schema.metadata[_KEY])
-        newer = int(said["format"]) > FORMAT
+        if int(said["format"]) > FORMAT:
+            raise SourceError(
+                f"{path} was exported by a newer mcpvectordb. Upgrade this one; nothing was changed."
+            )
         header = Header(
-            model=said["model"],
+            model=database.model_of(said["model"]),
             library=said["library"],
             documents=said["documents"],
             passages=said["passages"],
         )
+        expected = pa.schema(_kept(arrow_schema(int(str(header.model["dimensions"])))))
+        if not reader.schema.equals(expected):
+            raise ValueError("its columns are others")
     except FileNotFoundError as exc:
         raise SourceError(f"There is no file {path}.") from exc
     except (*ENGINE_ERRORS, TypeError, KeyError) as exc:
         raise SourceError(
             f"{path} is not a whole export of mcpvectordb. Export it again with `mcpvectordb export`."
         ) from exc
-    if newer:
-        raise SourceError(
-            f"{path} was exported by a newer mcpvectordb. Upgrade this one; nothing was changed."
-        )
     return reader, header
+
+
+def _kept(schema: Any) -> list[Any]:
+    return [field for field in schema if field.name not in _LEFT_OUT]
 
 
 def _by_document(rows: Sequence[Row]) -> Iterator[list[Row]]:
@@ -208,7 +249,8 @@ def _entry(rows: Sequence[Row], path: Path, library: str | None) -> Entry:
 
     document = document_of(rows[0])
     chunks = [chunk_of(row) for row in rows]
-    if [chunk.index for chunk in chunks] != list(range(document.chunk_count)):
+    is_own = document.doc_id == document_uuid(document.library, document.source)
+    if not is_own or [chunk.index for chunk in chunks] != list(range(document.chunk_count)):
         raise SourceError(f"{path} does not hold {document.source} whole. Export it again.")
     if library is not None:
         document = replace(document, library=library, doc_id=document_uuid(library, document.source))
