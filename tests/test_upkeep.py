@@ -17,7 +17,7 @@ from embedders import WordEmbedder, words_db
 from mcpvectordb.store import Disk, sync
 from mcpvectordb.store.connection import Connection
 from mcpvectordb.store.indexes import COLUMNS
-from mcpvectordb.store.upkeep import Pending
+from mcpvectordb.store.upkeep import Pending, Record
 from mcpvectordb.vectordb import VectorDB
 from stores import source, table_folder, table_in, text, until
 from support import wait_until
@@ -97,6 +97,34 @@ def test_upkeep_waits_eleven_times_as_long_as_it_took(db: VectorDB, home: Path) 
     assert upkeep._look(is_idle=False) == pytest.approx(11_000, abs=60)
     assert upkeep.spent_s == 0
     (home / "upkeep.json").write_text(json.dumps(record | {"ended_at": 0.0}), encoding="utf-8")
+    upkeep._look(is_idle=False)
+    assert upkeep.spent_s > 0
+    assert not pending(db).is_due
+
+
+@pytest.mark.parametrize("garbage", ["", "[]", '{"hurried_at": "soon"}', '{"ended_at": null, "took_s": 9}'])
+def test_a_damaged_record_is_as_good_as_none(db: VectorDB, home: Path, garbage: str) -> None:
+    many(db, 1)
+    (home / "upkeep.json").write_text(garbage, encoding="utf-8")
+    assert db._store.upkeep.record() == Record()
+    assert db.tidy()
+    assert 0 < db._store.upkeep.record().ended_at <= time.time()
+
+
+def test_a_clock_that_was_set_back_does_not_put_upkeep_off_until_it_has_caught_up(
+    db: VectorDB, home: Path
+) -> None:
+    many(db, 3)
+    record = {"ended_at": time.time(), "took_s": 1000.0, "vector_rows": 7}
+    (home / "upkeep.json").write_text(json.dumps(record), encoding="utf-8")
+    many(db, 700, "more")
+    upkeep = db._store.upkeep
+    assert (pending(db).is_due, upkeep.spent_s) == (True, 0)
+    a_year = 365 * 86_400
+    (home / "upkeep.json").write_text(
+        json.dumps(record | {"ended_at": time.time() + a_year}), encoding="utf-8"
+    )
+    assert upkeep.record() == Record(vector_rows=7)
     upkeep._look(is_idle=False)
     assert upkeep.spent_s > 0
     assert not pending(db).is_due

@@ -174,9 +174,17 @@ class Upkeep:
 
     def record(self) -> Record:
         try:
-            return Record(**json.loads((self._connection.home / RECORD).read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError):  # not there yet, or cut off: the next run writes it anew
-            return Record()
+            said = Record(**json.loads((self._connection.home / RECORD).read_text(encoding="utf-8")))
+            found = Record(
+                ended_at=float(said.ended_at),
+                took_s=float(said.took_s),
+                vector_rows=int(said.vector_rows),
+                hurried_at=float(said.hurried_at),
+            )
+        except (OSError, ValueError, TypeError, OverflowError):
+            return Record()  # not there yet, or cut off: the next run writes it anew
+        # From before the clock was set back, it would put off all upkeep until that time comes again.
+        return found if found.ended_at <= time.time() else Record(vector_rows=found.vector_rows)
 
     def _loop(self) -> None:
         pause_s: float | None = 0.0
