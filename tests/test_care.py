@@ -6,6 +6,7 @@ import json
 import re
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +154,26 @@ def test_hidden_rows_and_broken_indexes_are_mended_with_fix(db: VectorDB, home: 
     assert mended == {"hidden rows", "indexes", "upkeep"}
     assert tombstones(home) == 0
     assert "tags_idx" in [index.name for index in table_in(home).list_indices()]
+
+
+def test_mending_succeeds_beside_writers(db: VectorDB, home: Path) -> None:
+    """Of two commits that meet, the one of the tidying fails: that is nothing to tell."""
+    over = threading.Event()
+
+    def write(name: str) -> None:
+        version = 0
+        with words_db(home) as other:
+            while not over.is_set():
+                other.ingest_source(source(name, text(name, version := version + 1, 1)))
+
+    with ThreadPoolExecutor(2) as pool:
+        writing = [pool.submit(write, name) for name in ("one", "two")]
+        try:
+            for _ in range(12):
+                assert db._store.care.mend() == []
+        finally:
+            over.set()
+    assert [task.exception() for task in writing] == [None, None]
 
 
 def test_the_size_is_told_while_files_come_and_go(db: VectorDB, home: Path) -> None:

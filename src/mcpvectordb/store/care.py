@@ -18,7 +18,7 @@ from mcpvectordb.errors import StoreBusy, StoreDamaged, StoreError, VectorDBErro
 from mcpvectordb.models import Finding, Status
 
 from . import indexes, recovery
-from .connection import ENGINE_ERRORS, Connection, Table, first_line
+from .connection import ENGINE_ERRORS, Connection, Table, first_line, is_retryable
 from .durable import file_sizes
 from .filters import quoted, where
 from .locks import upkeep_lock
@@ -35,6 +35,8 @@ _BATCH = 4096
 _MOST_NAMED = 3
 # A run that is under way, in this process or another, is waited for.
 _UPKEEP_PATIENCE_S = 120.0
+# Of two commits that meet, upkeep's is the one that fails.
+_MOST_TRIES = 5
 _NETWORK = ("nfs", "cifs", "smb", "sshfs", "9p", "afp", "webdav", "davfs", "glusterfs", "ceph")
 # Folders that programs keep in step with other machines, by parts of their usual names.
 _SYNCED = ("dropbox", "onedrive", "google drive", "googledrive", "icloud", "mobile documents", "cloudstorage")
@@ -142,14 +144,27 @@ class Care:
         with self._connection.exclusive():
             self._connection.run("remove hidden rows", _remove_hidden, table)
             self._connection.run("drop broken indexes", _drop_broken, table)
-        self._connection.run("make the indexes", self._connection.make_indexes, table)
         try:
             with upkeep_lock(self._connection.home).acquire(timeout=_UPKEEP_PATIENCE_S):
-                self._upkeep.run_locked(table, remove_leftovers=True)
+                self._tidy(table)
         except Timeout as exc:
             raise StoreBusy("Another process is doing the upkeep. Try again in a moment.") from exc
         except ENGINE_ERRORS as exc:
             raise StoreError(f"Could not tidy the database up: {first_line(exc)}") from exc
+
+    def _tidy(self, table: Table) -> None:
+        """All upkeep, indexes too. The caller holds the upkeep lock: another's would clear away what is being
+        made."""
+        for _ in range(_MOST_TRIES):
+            try:
+                self._upkeep.run_locked(table, remove_leftovers=True)
+                return
+            except ENGINE_ERRORS as exc:
+                if not is_retryable(exc):
+                    raise
+                logger.info("a write came in between, tidying up again: %s", first_line(exc))
+                table.checkout_latest()
+        logger.warning("others write all the while: what is left is done in the background")
 
 
 def _finding(check: str, problem: str, fix: str) -> Finding:
