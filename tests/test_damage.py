@@ -79,6 +79,28 @@ print(db.list_documents().total)
 """
 
 
+# Is killed when it goes back to an older version, before or after the step that is named.
+DIES_GOING_BACK = """
+import os, shutil, sys
+from pathlib import Path
+import lancedb.table
+from embedders import words_db
+
+step, when = sys.argv[2:]
+owner = {"move": shutil, "restore": lancedb.table.LanceTable, "copy2": shutil}[step]
+real = getattr(owner, step)
+
+def die(*arguments):
+    if when == "after":
+        real(*arguments)
+    os._exit(9)
+
+setattr(owner, step, die)
+with words_db(Path(sys.argv[1])) as db:
+    db.list_documents()
+"""
+
+
 # Root may write everywhere, so it becomes somebody else first, once everything is imported.
 MAY_ONLY_READ = """
 import os, sys
@@ -188,6 +210,46 @@ def test_a_newest_version_whose_list_of_indexes_cannot_be_read_is_set_aside(home
         assert db.search("new version1").mode == "hybrid"
         wait_until(db.tidy)
     assert list((home / "damaged").rglob(path.name))
+
+
+@pytest.mark.parametrize(
+    ("newest", "step", "when"),
+    [
+        (newest_manifest, "move", "before"),
+        (newest_manifest, "move", "after"),
+        (newest_data_file, "restore", "before"),
+        (newest_data_file, "restore", "after"),
+        (newest_data_file, "copy2", "after"),
+    ],
+)
+def test_going_back_that_was_cut_off_is_done_to_its_end_and_told(
+    home: Path, newest: Callable[[Path], Path], step: str, when: str
+) -> None:
+    two_commits(home)
+    cut(newest(home), 0.5)
+    assert spawn(DIES_GOING_BACK, home, step, when).wait(60) == 9
+    with words_db(home) as db:
+        assert contents(db) == {"old": OLD}
+        assert "its newest good version was restored" in db.list_documents().notice
+        assert db.ingest_source(source("new", NEW)).status == "indexed"
+    with words_db(home) as db:
+        assert (contents(db), db.list_documents().notice) == ({"old": OLD, "new": NEW}, "")
+    assert len(recovery.past(home)) == 1
+
+
+def test_where_the_damaged_version_could_not_be_read_nobody_says_how_much_is_missing(home: Path) -> None:
+    with words_db(home) as db:
+        for name in ("old", "new", "newer"):
+            db.ingest_source(source(name, OLD.replace("old", name)))
+    cut(newest_data_file(home), 0.0)  # of the last
+    cut(newest_manifest(home), 0.5)
+    (second, *_) = sorted((table_folder(home) / "data").iterdir(), key=lambda path: -path.stat().st_mtime_ns)[
+        1:
+    ]
+    cut(second, 0.0)
+    with words_db(home) as db:
+        assert list(contents(db)) == ["old"]
+        assert "what was written last may be missing" in db.list_documents().notice
 
 
 def test_the_next_process_finds_nothing_wrong_any_more(home: Path) -> None:

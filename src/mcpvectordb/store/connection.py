@@ -324,7 +324,7 @@ class Connection:
                 table = self._connected().open_table(found.table)
         except ENGINE_ERRORS as exc:
             logger.info("the table does not open: %s", first_line(exc))
-        if table is None or recovery.problem_of(table):
+        if table is None or recovery.problem_of(table) or recovery.was_cut_off(folder, self.home):
             table = self._recover(found)
             if table is None:
                 return None

@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,7 @@ class Recovery:
     at: str
     table: str
     damaged_version: int
-    restored_version: int
+    restored_version: int  # 0 until it is done
     problem: str
     rows_before: int  # 0 where the damaged version could not even be counted
     rows_after: int
@@ -121,11 +121,15 @@ def is_sound(table_folder: Path) -> bool:
 def recover(open_table: Callable[[], Table], table_folder: Path, home: Path) -> Recovery | None:
     """Go back to the newest version that reads whole; None where nothing is wrong after all.
 
-    The caller holds the write lock: what looked like damage may be another process's mending.
+    The caller holds the write lock: what looked like damage may be another process's mending. What is found
+    is noted before anything is changed, so that the next one knows of one that was cut off, and ends it.
     """
-    aside = _place_aside(home)
-    damaged, problem = 0, ""
+    name = table_folder.stem
+    begun = _cut_off(home, name)
+    aside, noted = begun or (_place_aside(home), None)
+    damaged, problem = (noted.damaged_version, noted.problem) if noted else (0, "")
     found = versions(table_folder)
+    moved: list[Path] = []
     table: Table | None = None
     for number, path in found:
         try:
@@ -141,38 +145,48 @@ def recover(open_table: Callable[[], Table], table_folder: Path, home: Path) -> 
             check_system(exc)
             # A version that cannot be opened hides all the others until it is out of the way.
             damaged, problem = damaged or number, problem or _short(exc)
+            _write_note(aside, _under_way(name, damaged, problem))
             _set_aside([path], aside, move=True)
+            moved.append(path)
     if table is None:
-        for _, path in found:
+        for path in moved:
             shutil.move(aside / path.name, path)
-        if found:
-            aside.rmdir()
+        if not begun:
+            shutil.rmtree(aside, ignore_errors=True)
         raise StoreError(
             f"The database in {home} cannot be opened: {problem or 'it has no version'}. "
             "Restore it from a backup, or run `mcpvectordb doctor`."
         )
     rows_before = 0
     if found_wrong := problem_of(table):
+        if not damaged:  # of one that could not be opened it is not known how many there were
+            rows_before = table.count_rows()
         damaged, problem = damaged or table.version, problem or found_wrong
-        rows_before = table.count_rows()
         suspects = _suspects(table_folder)
-        _go_back(table, table_folder, home, found_wrong)
+        _write_note(aside, _under_way(name, damaged, problem))
+        try:
+            _go_back(table, table_folder, home, found_wrong)
+        except StoreDamaged:
+            if not begun and not moved:
+                shutil.rmtree(aside)
+            raise
         _set_aside(suspects, aside, move=False)
     if not problem:
         return None
-    recovery = Recovery(
-        at=datetime.now(UTC).isoformat(timespec="seconds"),
-        table=table_folder.stem,
-        damaged_version=damaged,
+    recovery = replace(
+        _under_way(name, damaged, problem),
         restored_version=table.version,
-        problem=problem,
         rows_before=rows_before,
         rows_after=table.count_rows(),
     )
-    aside.mkdir(parents=True, exist_ok=True)
-    (aside / NOTE).write_text(json.dumps(asdict(recovery), indent=2), encoding="utf-8")
+    _write_note(aside, recovery)
     logger.warning("%s", recovery.message)
     return recovery
+
+
+def was_cut_off(table_folder: Path, home: Path) -> bool:
+    """Whether going back has begun on this table and was not done to its end."""
+    return _cut_off(home, table_folder.stem) is not None
 
 
 def cut_back(open_table: Callable[[], Table], table_folder: Path, home: Path) -> Table | None:
@@ -196,13 +210,7 @@ def cut_back(open_table: Callable[[], Table], table_folder: Path, home: Path) ->
 
 def past(home: Path) -> list[Recovery]:
     """What has been recovered in this home, oldest first."""
-    found: list[Recovery] = []
-    for note in sorted((home / FOLDER).glob(f"*/{NOTE}")):
-        try:
-            found.append(Recovery(**json.loads(note.read_text(encoding="utf-8"))))
-        except (OSError, ValueError, TypeError) as exc:
-            logger.warning("%s cannot be read: %s", note, exc)
-    return found
+    return [note for _, note in _notes(home) if note.restored_version]
 
 
 def unfinished(folder: Path) -> Iterator[Path]:
@@ -238,6 +246,35 @@ def _suspects(table_folder: Path) -> list[Path]:
     """What to keep of a damaged version: its description, and the files that were not written whole."""
     newest = [path for _, path in versions(table_folder)[:1]]
     return [*newest, *unfinished(table_folder / "data")]
+
+
+def _notes(home: Path) -> Iterator[tuple[Path, Recovery]]:
+    for path in sorted((home / FOLDER).glob(f"*/{NOTE}")):
+        try:
+            yield path.parent, Recovery(**json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError) as exc:
+            logger.warning("%s cannot be read: %s", path, exc)
+
+
+def _cut_off(home: Path, table: str) -> tuple[Path, Recovery] | None:
+    return next((one for one in _notes(home) if one[1].table == table and not one[1].restored_version), None)
+
+
+def _under_way(table: str, damaged_version: int, problem: str) -> Recovery:
+    return Recovery(
+        at=datetime.now(UTC).isoformat(timespec="seconds"),
+        table=table,
+        damaged_version=damaged_version,
+        restored_version=0,
+        problem=problem,
+        rows_before=0,
+        rows_after=0,
+    )
+
+
+def _write_note(aside: Path, recovery: Recovery) -> None:
+    aside.mkdir(parents=True, exist_ok=True)
+    (aside / NOTE).write_text(json.dumps(asdict(recovery), indent=2), encoding="utf-8")
 
 
 def _place_aside(home: Path) -> Path:
