@@ -45,6 +45,7 @@ class StandIn:
     # Accept a connection and never answer.
     is_silent: bool = False
     status: int = 0  # answer everything with this
+    raw: bytes = b""  # answer everything with these very bytes, and close the connection
     absolute: bool = True  # redirect large files to an absolute address, else to a path
 
     def paths(self) -> list[str]:
@@ -83,6 +84,10 @@ class _Handler(BaseHTTPRequestHandler):
         if hub.is_silent:
             hub.holding.set()
             hub.go.wait(60)
+            self.close_connection = True
+            return
+        if hub.raw:
+            self.wfile.write(hub.raw)
             self.close_connection = True
             return
         if hub.status:

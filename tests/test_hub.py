@@ -19,6 +19,7 @@ from mcpvectordb.embed import Hub, Model, find_model, is_available, load
 from mcpvectordb.embed.download import Download, Downloads
 from mcpvectordb.embed.files import locate, verified
 from mcpvectordb.embed.hub import parse_repository
+from mcpvectordb.embed.transfer import connected, list_files
 from mcpvectordb.errors import ConfigError, EmbeddingError, HubUnavailable, Stopped
 from support import PATIENCE_S, environment, wait_until
 
@@ -230,6 +231,57 @@ def test_a_hub_that_accepts_and_never_answers_is_given_up(server: StandIn, hub: 
     assert "no answer within the time allowed" in str(download.error)
 
 
+def test_a_download_that_stalls_is_not_begun_again_which_would_only_wait_as_long_again(
+    server: StandIn, hub: Hub
+) -> None:
+    server.put_model(SMALL, CONTENT)
+    server.hold_after = 50 * 1024
+    assert "nothing came for 0.3 s" in failed(dataclasses.replace(hub, stall_s=0.3), SMALL)
+    assert len(server.downloads()) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (b"Content-Length: 1000\r\n\r\n{", "cannot be reached: peer closed connection"),
+        (b"Content-Encoding: gzip\r\nContent-Length: 1\r\n\r\n{", "does not answer as the hub does"),
+    ],
+)
+def test_a_listing_that_breaks_off_or_is_garbled_means_that_the_hub_is_away(
+    server: StandIn, hub: Hub, answer: bytes, said: str
+) -> None:
+    server.raw = b"HTTP/1.1 200 OK\r\n" + answer
+    download = brought(hub, SMALL)
+    assert isinstance(download.error, HubUnavailable)
+    assert said in str(download.error)
+
+
+def test_names_of_a_listing_that_lead_out_of_the_cache_are_passed_over(server: StandIn, hub: Hub) -> None:
+    names = ["../../../out_config.json", "/out_config.json", "a/../../out_config.json", "..\\out_config.json"]
+    server.put("test/small", SMALL.revision, dict.fromkeys([*names, "C:/out", "in/config.json"], b"{}"))
+    with connected(hub) as client:
+        assert list(list_files(client, hub, "test/small", SMALL.revision).files) == ["in/config.json"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("ALL_PROXY", "socks9://127.0.0.1:9"), ("SSL_CERT_FILE", "/no/such/file")]
+)
+def test_a_proxy_or_certificates_that_cannot_be_used_are_named(
+    server: StandIn, hub: Hub, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    download = brought(hub, SMALL)
+    assert isinstance(download.error, HubUnavailable)
+    assert name in str(download.error)
+    assert "mcpvectordb model download" in str(download.error)
+
+
+def test_a_lock_that_cannot_be_taken_is_an_error_that_names_the_folder(server: StandIn, hub: Hub) -> None:
+    server.put_model(SMALL, CONTENT)
+    hub.lock(SMALL.repository, SMALL.revision).mkdir(parents=True)
+    assert f"cannot be kept in {hub.cache}" in failed(hub, SMALL)
+
+
 def test_a_download_to_which_nothing_comes_any_more_is_given_up_and_kept(server: StandIn, hub: Hub) -> None:
     server.put_model(SMALL, CONTENT)
     server.hold_after = 50 * 1024
@@ -403,8 +455,11 @@ def test_the_hub_is_what_its_own_variables_say(tmp_path: Path) -> None:
         False,
         False,
     ]
-    with pytest.raises(ConfigError, match="HF_ENDPOINT"):
-        Hub.of({"HF_ENDPOINT": "mirror.example"})
+    for wrong in ("mirror.example", "http://", "http://[::1", "http://mirror.example:x"):
+        with pytest.raises(ConfigError, match="HF_ENDPOINT"):
+            Hub.of({"HF_ENDPOINT": wrong})
+    with pytest.raises(ConfigError, match="HF_HOME is not valid"):
+        Hub.of({"HF_HOME": "~nobody-of-that-name/hf"})
 
 
 @pytest.mark.parametrize(

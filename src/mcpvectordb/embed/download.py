@@ -115,24 +115,24 @@ class Download:
         status = lock_path.with_suffix(".json")
         try:
             lock_path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as exc:
+            lock = FileLock(lock_path)
+            while not is_available(model, hub, self._runtime):
+                try:
+                    with lock.acquire(timeout=_LOOK_EVERY_S):
+                        # What a process that died has said of itself is not how far this one is.
+                        _forget(status)
+                        if not is_available(model, hub, self._runtime):
+                            try:
+                                self._download(status)
+                            finally:
+                                _forget(status)
+                except Timeout:
+                    self._check_wanted()
+                    self._watch(status)
+        except OSError as exc:  # the folder of the locks, or the lock of another user
             raise EmbeddingError(
                 f"The model's files cannot be kept in {hub.cache}: {exc}. Set HF_HOME to another folder."
             ) from exc
-        lock = FileLock(lock_path)
-        while not is_available(model, hub, self._runtime):
-            try:
-                with lock.acquire(timeout=_LOOK_EVERY_S):
-                    # What a process that died has said of itself is not how far this one is.
-                    _forget(status)
-                    if not is_available(model, hub, self._runtime):
-                        try:
-                            self._download(status)
-                        finally:
-                            _forget(status)
-            except Timeout:
-                self._check_wanted()
-                self._watch(status)
 
     def _download(self, status: Path) -> None:
         model, hub = self._model, self._hub

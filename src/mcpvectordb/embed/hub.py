@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from mcpvectordb.errors import ConfigError
 
@@ -34,6 +35,8 @@ class Hub:
         endpoint = environ.get("HF_ENDPOINT", "").rstrip("/") or _ENDPOINT
         if not endpoint.lower().startswith(("https://", "http://")):
             raise ConfigError(f"HF_ENDPOINT must begin with https:// or http://, not {endpoint!r}.")
+        if not _is_address(endpoint):
+            raise ConfigError(f"HF_ENDPOINT is not a valid address: {endpoint!r}.")
         return cls(
             cache=_cache(environ),
             endpoint=endpoint,
@@ -80,9 +83,23 @@ def parse_repository(text: str) -> tuple[str, str] | None:
     return match["repository"], match["revision"] or ""
 
 
+def _is_address(endpoint: str) -> bool:
+    try:
+        parts = urlsplit(endpoint)
+        return bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number, a bracket that is not closed
+        return False
+
+
 def _cache(environ: Mapping[str, str]) -> Path:
     for name, below in (("HF_HUB_CACHE", ""), ("HUGGINGFACE_HUB_CACHE", ""), ("HF_HOME", "hub")):
         if environ.get(name):
-            return Path(environ[name]).expanduser() / below
-    base = environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser() / "huggingface" / "hub"
+            return _expanded(name, environ[name]) / below
+    return _expanded("XDG_CACHE_HOME", environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface" / "hub"
+
+
+def _expanded(name: str, path: str) -> Path:
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as exc:  # ~somebody who is not known here
+        raise ConfigError(f"{name} is not valid: {exc} (it is {path!r}).") from exc

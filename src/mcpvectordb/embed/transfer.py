@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import re
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -59,6 +60,10 @@ class _Interrupted(Exception):
     """The connection broke; what has arrived is kept."""
 
 
+class _Stalled(_Interrupted):
+    """Nothing came for as long as we wait; asking again would only wait as long again."""
+
+
 @contextmanager
 def connected(hub: Hub) -> Generator[httpx.Client]:
     """A client with our deadlines: the library's own waits for ever on a hub that has gone quiet."""
@@ -70,7 +75,19 @@ def connected(hub: Hub) -> Generator[httpx.Client]:
         # Packed bytes could be neither counted nor resumed.
         "accept-encoding": "identity",
     }
-    with httpx.Client(timeout=timeout, headers=headers, follow_redirects=False) as client:
+    try:
+        client = httpx.Client(timeout=timeout, headers=headers, follow_redirects=False)
+    except (ImportError, ValueError, httpx.InvalidURL) as exc:
+        raise HubUnavailable(
+            f"The hub at {hub.endpoint} cannot be reached, because the proxy that HTTPS_PROXY, HTTP_PROXY or "
+            f"ALL_PROXY names cannot be used: {exc}"
+        ) from exc
+    except OSError as exc:  # ssl.SSLError is one too
+        raise HubUnavailable(
+            f"The hub at {hub.endpoint} cannot be reached, because the certificates that SSL_CERT_FILE or "
+            f"SSL_CERT_DIR names cannot be read: {exc}."
+        ) from exc
+    with client:
         yield client
 
 
@@ -80,10 +97,11 @@ def list_files(client: httpx.Client, hub: Hub, repository: str, revision: str) -
     try:
         with _answer(client, url) as response:
             _check_status(response, hub, _Where(repository=repository, revision=revision, path=""))
-            response.read()
+            _read(response, hub)
             found = cast("dict[str, Any]", response.json())
             siblings = cast("list[dict[str, Any]]", found["siblings"])
-            files = {str(file["rfilename"]): _remote(file) for file in siblings}
+            named = {str(file["rfilename"]): file for file in siblings}
+            files = {path: _remote(file) for path, file in named.items() if _stays_inside(path)}
             commit = str(found["sha"])
     except _Interrupted as exc:
         raise HubUnavailable(f"The hub at {hub.endpoint} cannot be reached: {exc}.") from exc
@@ -157,8 +175,10 @@ def _receive_all(
             _receive(client, hub, url, partial, before, on_bytes, where)
             return
         except _Interrupted as exc:
+            # A stall has taken all the time there is for one.
+            is_stalled = isinstance(exc, _Stalled)
             tries = 1 if _size(partial) > before else tries + 1
-            if tries >= _MOST_TRIES:
+            if is_stalled or tries >= _MOST_TRIES:
                 raise HubUnavailable(
                     f"The download of {where.path} from {hub.endpoint} broke off: {exc}. What has arrived is "
                     "kept; `mcpvectordb model download` goes on from there."
@@ -193,7 +213,7 @@ def _receive(
                     done += len(piece)
                     on_bytes(done)
             except httpx.TransportError as exc:
-                raise _Interrupted(_reason(exc, hub)) from exc
+                raise _interrupted(exc, hub) from exc
             finally:
                 stream.flush()
                 os.fsync(stream.fileno())
@@ -211,7 +231,7 @@ def _answer(
         try:
             response = client.send(client.build_request("GET", here, headers=headers), stream=True)
         except httpx.TransportError as exc:
-            raise _Interrupted(_reason(exc, None)) from exc
+            raise _interrupted(exc, None) from exc
         try:
             location = response.headers.get("location", "")
             if not (response.is_redirect and location):
@@ -246,14 +266,36 @@ def _check_status(response: httpx.Response, hub: Hub, where: _Where) -> None:
     )
 
 
-def _reason(exc: Exception, hub: Hub | None) -> str:
+def _interrupted(exc: Exception, hub: Hub | None) -> _Interrupted:
+    """hub is given where an answer had begun."""
     import httpx  # noqa: PLC0415 - see connected
 
     if isinstance(exc, httpx.ConnectTimeout):
-        return "no connection within the time allowed"
+        return _Interrupted("no connection within the time allowed")
     if isinstance(exc, httpx.TimeoutException):
-        return f"nothing came for {hub.stall_s:g} s" if hub else "no answer within the time allowed"
-    return str(exc) or type(exc).__name__
+        return _Stalled(f"nothing came for {hub.stall_s:g} s" if hub else "no answer within the time allowed")
+    return _Interrupted(str(exc) or type(exc).__name__)
+
+
+def _read(response: httpx.Response, hub: Hub) -> None:
+    """All of a small answer, which may break off as any other."""
+    import httpx  # noqa: PLC0415 - see connected
+
+    try:
+        response.read()
+    except httpx.DecodingError as exc:
+        raise ValueError(str(exc)) from exc
+    except httpx.TransportError as exc:
+        raise _interrupted(exc, hub) from exc
+
+
+def _stays_inside(path: str) -> bool:
+    """Whether a name of the listing is one of a file below the folder that it is put into.
+
+    A mirror that lists `../../.bashrc` must not write there.
+    """
+    parts = re.split(r"[\\/]", path)
+    return not any(part in ("", ".", "..") or ":" in part for part in parts)
 
 
 def _mismatch(path: Path, pinned: str, remote: Remote) -> str:
