@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import shutil
 import socket
 import subprocess
@@ -35,6 +36,7 @@ SETTINGS = {
     "MCPVECTORDB_MODEL_QUERY_PREFIX": "search_query: ",
 }
 COMMIT = "d" * 40
+ST = "sentence_transformers.models"
 NOMIC, MINILM = MODELS["nomic"], MODELS["minilm"]
 
 
@@ -124,9 +126,9 @@ def test_a_models_own_files_describe_it() -> None:
         "config_sentence_transformers.json": {"prompts": {"query": "query: ", "passage": "passage: "}},
         "sentence_bert_config.json": {"max_seq_length": 128},
         "modules.json": [
-            {"type": "sentence_transformers.models.Transformer"},
-            {"type": "sentence_transformers.models.Pooling"},
-            {"type": "sentence_transformers.models.Normalize"},
+            {"type": f"{ST}.Transformer"},
+            {"type": f"{ST}.Pooling"},
+            {"type": f"{ST}.Normalize"},
         ],
     }
     model = described(files, choices=Choices())
@@ -171,9 +173,15 @@ def test_pooling_is_read_in_the_old_and_the_new_spelling(pooling: dict[str, Any]
         ({"onnx/int8.onnx": None, "onnx/fp16.onnx": None, "onnx/model.onnx": 0}, PREFIXES, "set MCPVECTORDB"),
         ({}, dataclasses.replace(PREFIXES, file="onnx/other.onnx"), "may be: onnx/model.onnx"),
         (
-            {"modules.json": [{"type": "a.Transformer"}, {"type": "a.Dense"}]},
+            {"modules.json": [{"type": f"{ST}.Transformer"}, {"type": f"{ST}.Dense", "path": "2_Dense"}]},
             PREFIXES,
             r"\(Dense\).*RUNTIME=",
+        ),
+        ({"modules.json": [{"type": "custom_st.Transformer"}]}, PREFIXES, r"\(custom_st.Transformer\)"),
+        (
+            {"modules.json": [{"type": f"{ST}.Transformer"}, {"type": "x.Pooling"}]},
+            PREFIXES,
+            "code of its own",
         ),
         ({"config.json": {"hidden_size": 384}}, PREFIXES, "how long a text may be"),
         ({"config.json": {"max_position_embeddings": 512}}, PREFIXES, "how wide"),
@@ -204,6 +212,41 @@ def test_weights_that_can_carry_code_are_not_among_a_models_files() -> None:
     paths = {file.path for file in described(files).files}
     assert "model.safetensors" in paths
     assert not {"pytorch_model.bin", "modeling_x.py"} & paths
+
+
+DENSE: dict[str, Any] = BERT | {
+    "modules.json": [
+        {"type": f"{ST}.Transformer", "path": ""},
+        {"type": f"{ST}.Pooling", "path": "1_Pooling"},
+        {"type": f"{ST}.Dense", "path": "2_Dense"},
+    ],
+    "2_Dense/config.json": {"in_features": 384, "out_features": 96},
+    "model.safetensors": None,
+}
+
+
+def test_a_model_with_a_dense_layer_is_as_wide_as_that_and_needs_its_weights() -> None:
+    files = DENSE | {"2_Dense/model.safetensors": None}
+    model = described(files, runtime="sentence-transformers")
+    assert (model.dimensions, model.pooling) == (96, "own")
+    needed = {file.path for file in model.needed("sentence-transformers")}
+    assert {"2_Dense/config.json", "2_Dense/model.safetensors", "model.safetensors"} <= needed
+
+
+def test_a_dense_layer_in_a_format_that_can_carry_code_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"2_Dense in a format that can carry code"):
+        described(DENSE | {"2_Dense/pytorch_model.bin": None}, runtime="sentence-transformers")
+
+
+def test_the_configuration_of_each_module_is_fetched_to_describe_a_repository(
+    server: StandIn, tmp_path: Path
+) -> None:
+    files = DENSE | {"2_Dense/model.safetensors": None}
+    server.put("test/dense", COMMIT, {path: json.dumps(value).encode() for path, value in files.items()})
+    hub = Hub(cache=tmp_path / "hub", endpoint=server.url)
+    model = from_repository(hub, "test/dense", "", PREFIXES, "sentence-transformers")
+    assert model.dimensions == 96
+    assert server.downloads() == []
 
 
 def test_another_revision_of_a_known_repository_needs_no_settings(server: StandIn, tmp_path: Path) -> None:
@@ -242,6 +285,33 @@ def test_a_folder_is_a_model_and_keeps_its_identity_when_it_moves(tmp_path: Path
     assert from_folder(moved, PREFIXES, "onnx").identity == model.identity
     (moved / "onnx" / "model.onnx").write_bytes(b"another model")
     assert from_folder(moved, PREFIXES, "onnx").identity != model.identity
+
+
+def test_weights_beside_the_onnx_file_are_part_of_what_a_model_is(tmp_path: Path) -> None:
+    shutil.copytree(TINY, tmp_path / "tiny")
+    beside = tmp_path / "tiny" / "onnx" / "model.onnx_data"
+    beside.write_bytes(b"weights")
+    before = from_folder(tmp_path / "tiny", PREFIXES, "onnx")
+    beside.write_bytes(b"others!")
+    assert from_folder(tmp_path / "tiny", PREFIXES, "onnx").identity != before.identity
+
+
+@pytest.mark.parametrize("file", ["onnx/model.onnx", "tokenizer.json"])
+def test_a_folder_whose_model_has_been_exchanged_is_not_taken_for_the_databases(
+    tmp_path: Path, file: str
+) -> None:
+    folder = tmp_path / "tiny"
+    shutil.copytree(TINY, folder)
+    own = {"model_document_prefix": "none", "model_query_prefix": "none"}
+    with database(tmp_path, closed_port(), model=str(folder), **own) as db:
+        db.ingest_source(note("# Keys\n\nRotate the keys."))
+    (folder / file).write_bytes((folder / file).read_bytes() + b" ")
+    with database(tmp_path, closed_port()) as db:
+        with pytest.raises(
+            EmbeddingError, match="not the .* file pinned.*reindex --model " + re.escape(str(folder))
+        ):
+            db.ingest_source(note("More about keys.", "second"))
+        assert "pinned" in db.search("keys").notice
 
 
 def test_a_folder_without_a_model_is_said_to_be_one(tmp_path: Path) -> None:
@@ -375,6 +445,32 @@ def test_settings_that_contradict_the_databases_model_are_refused(tmp_path: Path
         pytest.raises(EmbedderMismatch, match="MCPVECTORDB_MODEL_"),
     ):
         db.search("keys", mode="vector")
+
+
+@pytest.mark.parametrize("wanted", ["auto", "nomic", "minilm"])
+def test_what_is_known_of_a_model_cannot_be_set_otherwise(tmp_path: Path, wanted: str) -> None:
+    with database(tmp_path, closed_port(), model=wanted, model_pooling="cls") as db:
+        with pytest.raises(ConfigError, match=r"MCPVECTORDB_MODEL_FILE, _POOLING.*Unset"):
+            db.ingest_source(note("keys"))
+        assert db.database_model() is None
+
+
+def test_settings_that_only_the_default_model_meets_are_no_reason_for_the_offline_one(tmp_path: Path) -> None:
+    with (
+        database(tmp_path, closed_port(), model_document_prefix=NOMIC.document_prefix) as db,
+        pytest.raises(EmbeddingError, match="mcpvectordb model download"),
+    ):
+        db.ingest_source(note("keys"))
+
+
+def test_a_database_is_not_told_to_reindex_where_that_would_not_help(tmp_path: Path) -> None:
+    with database(tmp_path, closed_port(), model="minilm") as db:
+        db.ingest_source(note("keys"))
+    with (
+        database(tmp_path, closed_port(), model_pooling="cls") as db,
+        pytest.raises(EmbedderMismatch, match=r"Unset them\.$"),
+    ):
+        db.ingest_source(note("more", "second"))
 
 
 def test_int8_is_not_run_by_the_runtime_that_gives_fp32(tmp_path: Path) -> None:
@@ -524,6 +620,38 @@ def test_the_list_of_models_says_what_is_here_what_is_default_and_what_is_used(t
     plain = run(tmp_path, "model", "list", HF_HOME=str(tmp_path / "hf"))
     assert "minilm: here, used (sentence-transformers/all-MiniLM-L6-v2, int8, 384 dimensions)" in plain.stdout
     assert "nomic: not here, default" in plain.stdout
+
+
+def test_status_and_the_list_of_models_say_that_the_offline_model_stands_in(tmp_path: Path) -> None:
+    (tmp_path / "note.md").write_text("Rotate the keys.", encoding="utf-8")
+    for command in (["ingest", str(tmp_path / "note.md")], ["status"], ["model", "list"]):
+        told = run(tmp_path, *command, MCPVECTORDB_MODEL="auto")
+        assert told.returncode == 0, told.stderr
+        assert "mcpvectordb reindex --model nomic" in told.stderr, command
+    kept = run(tmp_path, "status", MCPVECTORDB_MODEL="minilm")
+    assert "reindex" not in kept.stdout + kept.stderr
+
+
+def test_the_list_is_there_whatever_the_runtime(tmp_path: Path) -> None:
+    listed = run(tmp_path, "model", "list", MCPVECTORDB_RUNTIME="sentence-transformers")
+    assert listed.returncode == 0, listed.stderr
+    assert "minilm: here" in listed.stdout
+
+
+@pytest.mark.parametrize("name", ["", "~nobody-of-that-name/model", "x" * 300, "a/b@"])
+def test_a_name_that_can_be_no_model_is_refused_in_a_sentence(tmp_path: Path, name: str) -> None:
+    for command in (["model", "download", name], ["reindex", "--model", name]):
+        ended = run(tmp_path, *command)
+        assert ended.returncode == 1
+        assert "Traceback" not in ended.stderr
+    with pytest.raises(ConfigError, match="There is no model"):
+        Models(Hub(cache=tmp_path), Wish(), load, lambda: None).named(name)
+
+
+def test_an_empty_database_fetches_no_model_to_reindex_with(tmp_path: Path) -> None:
+    ended = run(tmp_path, "reindex", "--model", "nomic")
+    assert ended.returncode == 1
+    assert "Nothing has been indexed yet" in ended.stderr
 
 
 def test_an_unknown_model_is_refused_by_the_command_too(tmp_path: Path) -> None:

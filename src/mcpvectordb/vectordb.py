@@ -222,7 +222,7 @@ class VectorDB:
         if name is None and (kept is not None or self.settings.model != embed.AUTO):
             model = self.models.model(kept)
         else:
-            model = self.models.named(name or embed.AUTO)
+            model = self.models.named(embed.AUTO if name is None else name)
         return None if self.models.is_here(model) else self.models.fetch(model)
 
     def reindex(

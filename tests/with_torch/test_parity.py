@@ -12,15 +12,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 from random_nomic import TINY as TINY_CONFIG
 from random_nomic import export, make
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Dense
 from transformers import AutoModel
 
 from mcpvectordb.embed import MODELS, Choices, Embedder, Hub, Model, Models, Wish, load
 from mcpvectordb.embed.origin import from_folder
-from mcpvectordb.errors import EmbeddingError
+from mcpvectordb.errors import ConfigError, EmbeddingError
 from mcpvectordb.models import Source
 from mcpvectordb.settings import Settings
 from mcpvectordb.vectordb import VectorDB
@@ -186,6 +188,44 @@ def test_code_in_a_model_folder_is_not_run(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.parametrize("module", ["evil.Pooling", "evil.Transformer", "evil.Evil"])
+@pytest.mark.parametrize("runtime", ["onnx", "sentence-transformers"])
+def test_a_model_with_modules_of_its_own_is_refused_unread(tmp_path: Path, module: str, runtime: str) -> None:
+    folder = tmp_path / "tiny"
+    shutil.copytree(TINY, folder)
+    modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
+    modules[1]["type"] = module
+    (folder / "modules.json").write_text(json.dumps(modules), encoding="utf-8")
+    (folder / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=rf"code of its own \({module}\)"):
+        load(from_folder(folder, PREFIXED, runtime), runtime).embed_query("keys")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_the_pooling_that_the_user_names_is_that_of_both_runtimes(tmp_path: Path) -> None:
+    folder = tmp_path / "tiny"
+    shutil.copytree(TINY, folder)
+    (folder / "modules.json").unlink()
+    shutil.rmtree(folder / "1_Pooling")
+    ours, theirs = (
+        load(from_folder(folder, dataclasses.replace(PREFIXED, pooling="cls"), runtime), runtime)
+        for runtime in ("onnx", "sentence-transformers")
+    )
+    assert cosines(ours.embed_documents(TEXTS), theirs.embed_documents(TEXTS)).min() >= LEAST_COSINE
+    mean = load(from_folder(TINY, PREFIXED, "onnx"))
+    assert cosines(ours.embed_documents(TEXTS), mean.embed_documents(TEXTS)).max() < LEAST_COSINE
+
+
+def test_a_model_with_a_dense_layer_has_the_vectors_of_the_library(tmp_path: Path) -> None:
+    whole = SentenceTransformer(str(TINY), device="cpu", local_files_only=True)
+    torch.manual_seed(3)
+    SentenceTransformer(modules=[*whole, Dense(32, 12)], device="cpu").save(str(tmp_path / "dense"))
+    model = from_folder(tmp_path / "dense", PREFIXED, "sentence-transformers")
+    assert (model.dimensions, model.pooling) == (12, "own")
+    vectors = load(model, "sentence-transformers").embed_documents(TEXTS)
+    assert cosines(vectors, by_hand(model, [model.document_prefix + text for text in TEXTS])).min() > 0.9999
+
+
 def test_weights_that_do_not_fit_the_configuration_are_refused_not_made_up(tmp_path: Path) -> None:
     folder = tmp_path / "tiny"
     make(folder, **TINY_CONFIG)
@@ -197,8 +237,6 @@ def test_weights_that_do_not_fit_the_configuration_are_refused_not_made_up(tmp_p
 
 
 def test_torch_is_not_chosen_by_itself_without_a_graphics_processor(tmp_path: Path) -> None:
-    import torch
-
     if torch.cuda.is_available() or torch.backends.mps.is_available():
         pytest.skip("there is a graphics processor")
     models = Models(Hub(cache=tmp_path), Wish(), load, lambda: None)

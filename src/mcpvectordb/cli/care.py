@@ -39,6 +39,7 @@ def status(as_json: bool) -> None:
             output.say(f"There is no database in {db.settings.home} yet.")
         else:
             output.say(_shown(found))
+            output.tell_notice(db.model_notice())
 
 
 @click.command()

@@ -27,7 +27,8 @@ def reindex(name: str) -> None:
         mcpvectordb reindex --model nomic
     """
     with opened() as db:
-        fetch(db, name)
+        if db.database_model() is not None:  # else there is nothing to fetch a model for
+            fetch(db, name)
         with click.progressbar(length=1, label="Re-indexing", file=sys.stderr) as bar:
 
             def on_progress(done: int, total: int) -> None:
@@ -35,10 +36,10 @@ def reindex(name: str) -> None:
                 bar.update(done - bar.pos)
 
             done = db.reindex(name, on_progress=on_progress)
-        wanted = db.settings.model
+        wanted, model = db.settings.model, (db.database_model() or {}).get("name", name)
     if not done.documents:
         output.tell("Nothing had to be embedded: the database has this model.")
     else:
-        output.tell(f"{done.documents} documents ({done.chunks} passages) now use {name}.")
-    if wanted not in ("auto", name):
-        output.tell(f"MCPVECTORDB_MODEL is still {wanted}: set it to auto or {name}.")
+        output.tell(f"{done.documents} documents ({done.chunks} passages) now use {model}.")
+    if wanted not in ("auto", name, model):
+        output.tell(f"MCPVECTORDB_MODEL is still {wanted}: set it to auto or {model}.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mcpvectordb.errors import ConfigError, EmbedderMismatch, EmbeddingError, HubUnavailable
@@ -75,8 +75,7 @@ class Models:
             if choices.contradict(model):
                 raise EmbedderMismatch(
                     f"This database was made with {model.name} ({model.dimensions} dimensions), and the "
-                    "settings MCPVECTORDB_MODEL_* ask for something else. Unset them, or run "
-                    f"`mcpvectordb reindex --model {model.name}` to embed every document again."
+                    f"settings MCPVECTORDB_MODEL_* ask for something else. {_way_out(model, choices)}"
                 )
             return model
         return self.named(wanted)
@@ -85,11 +84,11 @@ class Models:
         """The model of that name, repository or folder."""
         choices = self._wish.choices
         if name == AUTO:
-            return with_dimensions(DEFAULT, choices.dimensions)
+            return _known(DEFAULT, choices)
         if name in MODELS:
-            return with_dimensions(MODELS[name], choices.dimensions)
+            return _known(MODELS[name], choices)
         runtime = "onnx" if self._wish.runtime == AUTO else self._wish.runtime
-        if Path(name).expanduser().is_dir():
+        if _is_folder(name):
             return origin.from_folder(Path(name), choices, runtime)
         repository = parse_repository(name)
         if repository is None:
@@ -123,9 +122,15 @@ class Models:
         """The models we describe, and the database's own if that is another. Goes nowhere."""
         used = None if kept is None else from_record(kept)
         others = [] if used is None or any(used == model for model in MODELS.values()) else [used]
+
+        def is_here(model: Model) -> bool:
+            # A runtime that cannot run one of them is no reason to list none.
+            is_run = self._wish.runtime != "sentence-transformers" or model.precision == "fp32"
+            return is_available(model, self._hub, self.runtime(model) if is_run else "onnx")
+
         return tuple(
             ModelStatus(
-                model=model, is_here=self.is_here(model), is_default=model == DEFAULT, is_used=model == used
+                model=model, is_here=is_here(model), is_default=model == DEFAULT, is_used=model == used
             )
             for model in (*MODELS.values(), *others)
         )
@@ -186,7 +191,7 @@ class Models:
 
     def _default(self) -> Model:
         """The model of a new database: the default one, or the offline one where that cannot be had."""
-        model = with_dimensions(DEFAULT, self._wish.choices.dimensions)
+        model = _known(DEFAULT, self._wish.choices)
         if self.is_here(model):
             return model
         with self._choosing:
@@ -202,7 +207,7 @@ class Models:
             error = download.error or HubUnavailable(
                 f"The hub at {self._hub.endpoint} did not answer within {self._hub.connect_s:g} s."
             )
-            if model.dimensions == DEFAULT.dimensions and is_available(OFFLINE, self._hub):
+            if not self._wish.choices.contradict(OFFLINE) and is_available(OFFLINE, self._hub):
                 self._fallback_until = time.monotonic() + _FALLBACK_S
                 return OFFLINE
         raise EmbeddingError(
@@ -213,7 +218,7 @@ class Models:
 
     def _names_the_same_repository(self, wanted: str, kept: Kept) -> bool:
         named = parse_repository(wanted)
-        if named is None or wanted in MODELS or Path(wanted).expanduser().is_dir():
+        if named is None or wanted in MODELS or _is_folder(wanted):
             return False
         repository, revision = named
         if repository != kept.get("repository"):
@@ -228,3 +233,29 @@ class Models:
                     locate(model, self._hub, runtime)
                 self._embedders[key] = IdleEmbedder(self._load(model, runtime), self._wish.idle_s)
             return self._embedders[key]
+
+
+def _known(model: Model, choices: Choices) -> Model:
+    """A model that is described here, cut as the settings say; of the rest they cannot say otherwise."""
+    cut = with_dimensions(model, choices.dimensions)
+    if choices.contradict(cut):
+        raise ConfigError(
+            f"What {model.name} is, is known, and MCPVECTORDB_MODEL_FILE, _POOLING, _DOCUMENT_PREFIX or "
+            "_QUERY_PREFIX says something else. Unset what is set of these, or set MCPVECTORDB_MODEL to "
+            f"{model.repository} to have it otherwise."
+        )
+    return cut
+
+
+def _way_out(model: Model, choices: Choices) -> str:
+    if model.name in MODELS and replace(choices, dimensions=0).contradict(MODELS[model.name]):
+        return "Unset them."  # re-indexing would not give it what it does not have
+    return f"Unset them, or run `mcpvectordb reindex --model {model.name}` to embed every document again."
+
+
+def _is_folder(name: str) -> bool:
+    """Whether a model's name is that of a folder; "" is none, though to the system it is one."""
+    try:
+        return bool(name) and Path(name).expanduser().is_dir()
+    except (OSError, RuntimeError):  # too long for the system; ~somebody who is not known here
+        return False

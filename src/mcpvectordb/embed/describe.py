@@ -8,7 +8,7 @@ vectors that look right and find nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, cast
 
@@ -36,7 +36,25 @@ _PRECISIONS = (
     ("fp16", re.compile(r"fp16|float16|_o4\b")),
 )
 _RUN_BY_US = frozenset({"Transformer", "Pooling", "Normalize"})
+_LIBRARY = "sentence_transformers."
 _TORCH_EXTRAS = ("special_tokens_map.json", "vocab.txt", "added_tokens.json")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Module:
+    """A step of a sentence-transformers model."""
+
+    type: str
+    path: str  # its folder; "" for the repository itself
+
+    @property
+    def kind(self) -> str:
+        """Its name without its package, which has changed between versions."""
+        return self.type.rpartition(".")[2]
+
+    @property
+    def config(self) -> str:
+        return f"{self.path}/config.json" if self.path else "config.json"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,14 +106,20 @@ def describe(
             f"The sentence-transformers runtime gives fp32 vectors and {onnx} is {precision}. "
             "Set MCPVECTORDB_RUNTIME=onnx, or MCPVECTORDB_MODEL_FILE to an fp32 file."
         )
-    modules = _modules(read("modules.json"))
-    foreign = sorted(set(modules) - _RUN_BY_US)
+    modules = modules_of(read("modules.json"))
+    own_code = next((module.type for module in modules if not module.type.startswith(_LIBRARY)), "")
+    if own_code:
+        raise ConfigError(
+            f"{name} brings code of its own ({own_code}), and no code of a model is ever run. "
+            "Choose another model."
+        )
+    foreign = sorted({module.kind for module in modules} - _RUN_BY_US)
     if foreign and runtime == "onnx":
         raise ConfigError(
             f"{name} has modules that ONNX files do not carry ({', '.join(foreign)}). Install "
             "`mcpvectordb[sentence-transformers]` and set MCPVECTORDB_RUNTIME=sentence-transformers."
         )
-    width = _width(name, config)
+    width = _width(name, config, modules, read)
     document_prefix, query_prefix = _prefixes(name, read, choices, known)
     described = Model(
         name=name,
@@ -104,10 +128,10 @@ def describe(
         precision=precision,
         dimensions=width,
         max_tokens=_max_tokens(name, config, read),
-        files=_files(onnx, paths),
+        files=_files(name, onnx, paths, modules),
         document_prefix=document_prefix,
         query_prefix=query_prefix,
-        pooling=choices.pooling or ("own" if foreign else _pooling(name, read, known)),
+        pooling=choices.pooling or ("own" if foreign else _pooling(name, modules, read, known)),
         normalise=True,
         cut=_cut(config),
         max_batch=16 if precision in ("fp32", "fp16") else 1,
@@ -184,13 +208,20 @@ def _precision(onnx: str) -> str:
     return next((precision for precision, pattern in _PRECISIONS if pattern.search(onnx.lower())), "fp32")
 
 
-def _modules(found: object) -> list[str]:
-    """The names of the modules without their package, which has changed between versions."""
-    listed = cast("list[Json]", found) if isinstance(found, list) else []
-    return [str(module.get("type", "")).rpartition(".")[2] for module in listed]
+def modules_of(found: object) -> tuple[Module, ...]:
+    """What modules.json says."""
+    listed = cast("list[object]", found) if isinstance(found, list) else []
+    said = [_object(module) for module in listed]
+    return tuple(Module(type=str(each.get("type", "")), path=str(each.get("path", ""))) for each in said)
 
 
-def _width(name: str, config: Json) -> int:
+def _width(name: str, config: Json, modules: Sequence[Module], read: Read) -> int:
+    for module in reversed(modules):
+        if module.kind == "Dense":
+            dense = _object(read(module.config)).get("out_features")
+            if isinstance(dense, int):
+                return dense
+            raise ConfigError(f"{module.config} of {name} does not say how wide its vectors are.")
     width = config.get("hidden_size") or config.get("n_embd") or config.get("dim") or config.get("d_model")
     if not isinstance(width, int):
         raise ConfigError(
@@ -213,10 +244,12 @@ def _max_tokens(name: str, config: Json, read: Read) -> int:
     return min(MOST_TOKENS, *found)
 
 
-def _pooling(name: str, read: Read, known: Model | None) -> Pooling:
+def _pooling(name: str, modules: Sequence[Module], read: Read, known: Model | None) -> Pooling:
     if known is not None:
         return known.pooling
-    config = _object(read("1_Pooling/config.json"))
+    theirs = (module.config for module in modules if module.kind == "Pooling" and module.path)
+    path = next(theirs, "1_Pooling/config.json")
+    config = _object(read(path))
     modes = {
         str(key).removeprefix("pooling_mode_").removesuffix("_tokens").removesuffix("_token")
         for key, value in config.items()
@@ -267,7 +300,11 @@ def _cut(config: Json) -> Cut:
     return "layer-norm" if config.get("model_type") == "nomic_bert" else "plain"
 
 
-def _files(onnx: str, paths: Collection[str]) -> tuple[ModelFile, ...]:
+def _below(folder: str, paths: Collection[str]) -> list[str]:
+    return [path for path in paths if path.startswith(f"{folder}/")]
+
+
+def _files(name: str, onnx: str, paths: Collection[str], modules: Sequence[Module]) -> tuple[ModelFile, ...]:
     files = [ModelFile(role="tokenizer", path="tokenizer.json")]
     if onnx:
         files.append(ModelFile(role="model", path=onnx))
@@ -276,6 +313,14 @@ def _files(onnx: str, paths: Collection[str]) -> tuple[ModelFile, ...]:
         ]
     # Only safetensors: other formats of weights can carry code.
     weights = [path for path in paths if path.endswith(".safetensors") and "/" not in path]
+    for module in modules:
+        if module.path and (theirs := _below(module.path, paths)):
+            weights += [path for path in theirs if path.endswith(".safetensors")]
+            if module.kind == "Dense" and not {*weights} & {*theirs}:
+                raise ConfigError(
+                    f"{name} keeps the weights of {module.path} in a format that can carry code, and only "
+                    "safetensors are read. Choose another model."
+                )
     if weights:
         configs = {path for path in paths if path.endswith("config.json") and not path.startswith("onnx/")}
         small = {*CONFIG_FILES, *_TORCH_EXTRAS, *configs, "model.safetensors.index.json"}

@@ -53,7 +53,10 @@ def verified(model: Model, role: Role, hub: Hub | None = None, runtime: str = "o
     """
     path = locate(model, hub, runtime).get(role)
     if path is None:
-        raise EmbeddingError(f"The description of the model {model.name} names no {role} file.")
+        raise EmbeddingError(
+            f"The model {model.name} has no ONNX file. Install `mcpvectordb[sentence-transformers]` and set "
+            "MCPVECTORDB_RUNTIME=sentence-transformers."
+        )
     expected = next(file.sha256 for file in model.files if file.role == role)
     if expected:
         try:
@@ -77,7 +80,10 @@ def verified(model: Model, role: Role, hub: Hub | None = None, runtime: str = "o
 def missing_message(model: Model, system: str, machine: str) -> str:
     """What is missing on this platform, and what to do, in a sentence or two."""
     if model.folder:
-        return f"Files of the model {model.name} are missing in {model.folder}: put them back."
+        return (
+            f"Files of the model {model.name} are missing in {model.folder}: put them back, or set "
+            "MCPVECTORDB_MODEL to the folder that they are in now."
+        )
     download = f"`mcpvectordb model download {model.name}`"
     if not model.package:
         return f"The files of the model {model.name} are not on this machine: run {download}."
@@ -127,6 +133,11 @@ def _reinstall(model: Model) -> str:
 
 
 def _renew(model: Model, path: Path) -> str:
+    if model.folder:
+        return (
+            "put back the one that this database was made with, or run "
+            f"`mcpvectordb reindex --model {model.folder}`"
+        )
     carried = _package_paths(model) or {}
     if path in carried.values():
         return f"reinstall it with {_reinstall(model)}"

@@ -135,6 +135,8 @@ class OnnxEmbedder:
         with self._loading:
             if self._session is None:
                 path = verified(self._model, "model", self._hub)
+                if any(file.role == "weights" for file in self._model.files):
+                    verified(self._model, "weights", self._hub)
                 with embed_errors(f"load {path}"):
                     # It ships no types: _Session says what we use of it.
                     import onnxruntime  # noqa: PLC0415 - slow to start  # pyright: ignore[reportMissingTypeStubs]

@@ -15,7 +15,7 @@ from typing import Any
 from mcpvectordb.errors import ConfigError, EmbeddingError, HubUnavailable
 
 from . import transfer
-from .describe import CONFIG_FILES, Choices, Read, describe
+from .describe import CONFIG_FILES, Choices, Read, describe, modules_of
 from .files import is_available
 from .hub import Hub, is_commit
 from .models import Model
@@ -29,9 +29,10 @@ _hashes: dict[Path, tuple[tuple[int, int], str]] = {}
 def from_folder(folder: Path, choices: Choices, runtime: str) -> Model:
     """A model of the user's own. Its content is its identity, so it may be moved."""
     folder = folder.expanduser().absolute()
+    # Looked for first: the folder may be somebody's home, and listing that takes minutes.
+    if not (folder / "config.json").is_file():
+        raise ConfigError(f"There is no model in {folder}: it has no config.json. Check MCPVECTORDB_MODEL.")
     paths = _paths(folder)
-    if not paths:
-        raise ConfigError(f"There is no model in {folder}. Check MCPVECTORDB_MODEL.")
     sketch = describe(
         name=str(folder),
         repository=f"local/{folder.name}",
@@ -42,14 +43,18 @@ def from_folder(folder: Path, choices: Choices, runtime: str) -> Model:
         runtime=runtime,
         folder=str(folder),
     )
-    # The ONNX file where there is one, whatever runs it: the runtime is no part of an identity.
-    weights = [file.path for file in sketch.files if file.role == "model"] or [
+    # The ONNX file where there is one, whatever runs it: the runtime is no part of an identity. Of a model
+    # whose weights lie beside it, that file is only the plan, the same for every model so built.
+    weights = [file.path for file in sketch.files if file.role in ("model", "weights")] or [
         file.path for file in sketch.files if file.path.endswith(".safetensors")
     ]
     if not weights:
         raise ConfigError(f"{folder} holds neither an ONNX file nor safetensors. Check MCPVECTORDB_MODEL.")
-    digest = hashlib.sha256("".join(_hash(folder / path) for path in sorted(weights)).encode()).hexdigest()
-    return replace(sketch, revision=digest[:40])
+    hashes = {path: _hash(folder / path) for path in sorted({*weights, "tokenizer.json"})}
+    digest = hashlib.sha256("".join(hashes[path] for path in sorted(weights)).encode()).hexdigest()
+    # With the hashes the database can tell that somebody has put other files there.
+    files = tuple(replace(file, sha256=hashes.get(file.path, "")) for file in sketch.files)
+    return replace(sketch, revision=digest[:40], files=files)
 
 
 def from_repository(hub: Hub, repository: str, revision: str, choices: Choices, runtime: str) -> Model:
@@ -94,15 +99,21 @@ def _with_configs(hub: Hub, repository: str, revision: str) -> transfer.Listing:
     """What a repository holds, once the small files that describe its model are here."""
     with transfer.connected(hub) as client:
         listing = transfer.list_files(client, hub, repository, revision)
-        for path in CONFIG_FILES:
+        snapshot = hub.snapshot(repository, listing.commit)
+        wanted = list(CONFIG_FILES)
+        for path in wanted:
             remote = listing.files.get(path)
-            if remote is None or (hub.snapshot(repository, listing.commit) / path).is_file():
+            if remote is None:
                 continue
             if remote.size > _MOST_CONFIG_BYTES:
                 raise ConfigError(f"{path} of {repository} is no configuration: it has {remote.size} bytes.")
-            transfer.fetch(
-                client, hub, repository, listing.commit, path, remote, pinned="", on_bytes=lambda _: None
-            )
+            if not (snapshot / path).is_file():
+                transfer.fetch(
+                    client, hub, repository, listing.commit, path, remote, pinned="", on_bytes=lambda _: None
+                )
+            if path == "modules.json":
+                modules = modules_of(_reader(snapshot)(path))
+                wanted += [module.config for module in modules if module.config not in wanted]
     return listing
 
 

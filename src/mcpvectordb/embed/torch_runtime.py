@@ -19,7 +19,7 @@ from .errors import embed_errors
 from .files import locate
 from .hub import Hub
 from .models import Model
-from .pooling import finished
+from .pooling import pool
 from .tokens import Encoded, Tokens, padded, plan_batches, portions
 
 if TYPE_CHECKING:
@@ -106,13 +106,11 @@ class TorchEmbedder:
                 for name, array in arrays.items()
                 if name in loaded.tokenizer.model_input_names
             }
-            output: Vectors = loaded(features)["sentence_embedding"].float().cpu().numpy()
-        if output.ndim != 2 or output.shape[1] != self._model.full_width:
-            raise EmbeddingError(
-                f"The model {self._model.name} gave an output of shape {output.shape}; "
-                f"its description says {self._model.full_width} dimensions."
-            )
-        return finished(self._model, output)
+            # Pooled as the description says, which the user may have had to: a folder without a pooling
+            # configuration is mean to the library.
+            wanted = "sentence_embedding" if self._model.pooling == "own" else "token_embeddings"
+            output: Vectors = loaded(features)[wanted].float().cpu().numpy()
+        return pool(self._model, output, batch.mask)
 
     def _load(self) -> Any:
         with self._loading:
