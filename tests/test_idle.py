@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -81,3 +83,20 @@ def test_the_real_model_comes_back_with_the_next_search(
         caplog.clear()
         assert db.search("keys", mode="vector").hits
         wait_until(lambda: "the model minilm was dropped" in caplog.text)
+
+
+def test_what_a_dropped_model_held_goes_back_to_the_system() -> None:
+    """Of what loading MiniLM takes, more goes than its file weighs; the libraries stay."""
+    if not Path("/proc/self/status").is_file():
+        pytest.skip("only Linux tells a process its own peak")
+    code = (
+        "import threading; from mcpvectordb import embed; from mcpvectordb.embed.idle import IdleEmbedder;"
+        "model = IdleEmbedder(embed.load(embed.find_model('minilm')), 0.1);"
+        "model.embed_documents(['wing ' * 200] * 4);"
+        "[thread.join() for thread in threading.enumerate() if thread.name == 'model-idle'];"
+        "lines = dict(line.split(':') for line in open('/proc/self/status'));"
+        "print(*(int(lines[name].split()[0]) // 1024 for name in ('VmHWM', 'VmRSS')))"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    peak, left = map(int, ended.stdout.split())
+    assert peak - left > 30, ended.stdout
