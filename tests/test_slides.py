@@ -165,7 +165,8 @@ def test_line_breaks_keep_the_words_around_them_apart() -> None:
     assert text_of(show) == "First line\nsecond line"
 
 
-def test_footers_come_once_and_slide_numbers_not_at_all() -> None:
+@pytest.mark.parametrize("titles", [("A", "B"), ("", "B"), ("", "")])
+def test_footers_come_once_and_slide_numbers_not_at_all(titles: tuple[str, str]) -> None:
     footer = (
         '<p:sp xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main" '
         'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"><p:nvSpPr><p:cNvPr id="9" name="x"/>'
@@ -179,9 +180,10 @@ def test_footers_come_once_and_slide_numbers_not_at_all() -> None:
                 files[name] = files[name].replace(b"</p:spTree>", footer.format(kind, text).encode())
 
     show = Presentation()
-    slide(show, "A")
-    slide(show, "B")
-    assert read(changed(saved(show), add), "a.pptx").text == "## A\n\nACME\n\n## B"
+    for title in titles:
+        slide(show, title)
+    first, second = (f"## {title}\n\n" if title else "" for title in titles)
+    assert read(changed(saved(show), add), "a.pptx").text == f"{first}ACME\n\n{second}".rstrip()
 
 
 def test_comments_of_both_kinds_stand_with_their_slide() -> None:

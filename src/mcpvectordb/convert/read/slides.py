@@ -71,6 +71,7 @@ class _Show:
                 content = Flow()
                 shapes.take_title(tree)
                 shapes.write(tree, content)
+            self._seen |= shapes.shown
         notes, comments = self._notes(part), self._comments(part)
         is_hidden = root.get("show") in ("0", "false")
         if is_hidden and (shapes.title or content or notes or comments):
@@ -107,6 +108,7 @@ class _Show:
             if tree is not None:
                 shapes = Shapes(self._package, name, (Sheet(), Sheet()), rtl=self._rtl, seen=self._seen)
                 shapes.write(tree, flow)
+                self._seen |= shapes.shown
         return flow
 
     def _comments(self, part: str) -> Flow:

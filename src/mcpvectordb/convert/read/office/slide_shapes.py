@@ -27,6 +27,7 @@ class Shapes:
         self._layout, self._master = sheets
         self._rtl = rtl
         self._seen = seen
+        self.shown: set[str] = set()  # footers that this slide is the first to show
         self.title = ""
         self._titled: Element | None = None  # the shape that gave the title, where no placeholder did
 
@@ -37,7 +38,11 @@ class Shapes:
             flow.gap()
 
     def take_title(self, holder: Element) -> None:
-        """A slide without a title has one for its readers if its topmost text is a short line."""
+        """A slide without a title has one for its readers if its topmost text is a short line.
+
+        After this the slide is written anew, its footers too.
+        """
+        self.shown.clear()
         shapes = [child for child in holder if local(child) == "sp"]
         for shape in in_reading_order(shapes, self._layout, self._master, rtl=self._rtl):
             body = _child(shape, "txBody")
@@ -88,8 +93,8 @@ class Shapes:
             return
         if own and own.kind in ("dt", "ftr", "hdr"):
             text = plain_body(body)
-            if text not in self._seen:
-                self._seen.add(text)
+            if text not in self._seen and text not in self.shown:
+                self.shown.add(text)
                 flow.paragraph(text)
             return
         if own and own.is_title and not self.title:
