@@ -27,6 +27,7 @@ class Page:
     rotate: int = 0
     operators: list[bytes] = field(default_factory=list)
     annotations: list[bytes] = field(default_factory=list)
+    appearances: dict[int, bytes] = field(default_factory=dict)  # of annotations, by their place in the list
     used: dict[str, int] = field(default_factory=dict)  # characters of the "unicode" and "drawn" fonts
     has_image: bool = False
 
@@ -90,6 +91,16 @@ class Page:
         self.annotations.append(
             b"/Type /Annot /Subtype /%s /Rect [500 500 600 600] /Contents %s%s"
             % (subtype.encode(), _unicode(text), appearance)
+        )
+        return self
+
+    def stamp(self, lines: Sequence[str], kind: str = "Stamp", x: float = 300, y: float = 300) -> Page:
+        """An annotation that looks as drawn here: a stamp, or a signature (kind "Sig")."""
+        shown = b" T* ".join(b"%s Tj" % _string(line.encode("cp1252")) for line in lines)
+        self.appearances[len(self.annotations)] = b"BT /regular 10 Tf 12 TL 5 80 Td %s ET" % shown
+        subtype = b"/Widget /FT /Sig /T (signed)" if kind == "Sig" else b"/%s" % kind.encode()
+        self.annotations.append(
+            b"/Type /Annot /Subtype %s /F 4 /Rect [%g %g %g %g]" % (subtype, x, y, x + 200, y + 100)
         )
         return self
 
@@ -177,13 +188,22 @@ class _File:
         if page.has_image:
             resources += b" /XObject << /picture %d 0 R >>" % picture
         content = self.add(b"/Filter /FlateDecode", zlib.compress(b"\n".join(page.operators)))
-        notes = [self.add(annotation) for annotation in page.annotations]
+        notes = [
+            self.add(annotation + self.appearance(page.appearances.get(index), fonts))
+            for index, annotation in enumerate(page.annotations)
+        ]
         fields += [number for number in notes if b"/Widget" in self.objects[number - 1]]
         return self.add(
             b"/Type /Page /Parent %d 0 R /MediaBox [0 0 %d %d] /Rotate %d /Resources << %s >>"
             b" /Contents %d 0 R /Annots [%s]"
             % (tree, WIDTH, HEIGHT, page.rotate, resources, content, _references(notes))
         )
+
+    def appearance(self, drawn: bytes | None, fonts: bytes) -> bytes:
+        if drawn is None:
+            return b""
+        form = b"/Type /XObject /Subtype /Form /BBox [0 0 200 100] /Resources << /Font << %s >> >>" % fonts
+        return b" /AP << /N %d 0 R >>" % self.add(form, drawn)
 
     def unicode_font(self, used: dict[str, int]) -> int:
         """A font of any characters: its codes are numbered as they are used, and mapped back."""

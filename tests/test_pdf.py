@@ -342,6 +342,23 @@ def test_values_of_fields_and_notes_stand_at_the_end_of_their_page() -> None:
     assert result.pages[1].offset == result.text.index("Next.")
 
 
+def test_what_signatures_and_stamps_show_stands_at_the_end_of_their_page() -> None:
+    page = says("A contract.").text(310, 340, "Below the stamp").field("name", "Miller")
+    page.stamp(["Digitally signed by Alice", "Date: 2024-05-06"], "Sig", y=500).stamp(["APPROVED"])
+    result = of(page, says("Next.").stamp(["Next."]))
+    assert result.text == (
+        "A contract.\n\nBelow the stamp\n\n- name: Miller\n\n"
+        "Digitally signed by Alice\nDate: 2024-05-06\n\nAPPROVED\n\nNext."
+    )
+    assert [mark.page for mark in result.pages] == [1, 2]
+
+
+def test_a_signature_is_text_enough_for_a_blank_page_but_not_for_a_scan() -> None:
+    assert of(Page().stamp(["Signed by Alice"], "Sig")).text == "Signed by Alice"
+    message = error_of(pdf(Page().image().stamp(["Signed by Alice"], "Sig")))
+    assert message.startswith("a.pdf has no text layer: its 1 page is a scan")
+
+
 def test_files_attached_are_named() -> None:
     notice = read(pdf(says("Words."), attachments=["books.xlsx"]), "a.pdf").notice
     assert notice == "Files attached to it were not read (books.xlsx): save them and add them by themselves."

@@ -73,7 +73,9 @@ def _read(document: Any, form: Any, file_name: str) -> Read:
         if page.is_pictured and not blocks
     ]
     is_xfa = _is_xfa(document, pages)
-    if not any(page.blocks or page.written for page in pages):
+    # A signature under a scan does not make it a text.
+    has_text = any(page.blocks or page.written for page in pages)
+    if not has_text and (scanned or not any(page.stamped for page in pages)):
         raise no_text(file_name, count, scanned, is_xfa=is_xfa)
     outline = _outline(document)
     text, marks = _Writer(numbers, pages, kept, Headings(kept, outline)).written()
@@ -100,7 +102,7 @@ def _pages(document: Any, form: Any, count: int) -> tuple[list[int], list[PageRe
         with opened_page(document, number - 1) as (page, text_page):
             if page is not None and text_page is not None:
                 numbers.append(number)
-                pages.append(read_page(page, text_page, form))
+                pages.append(read_page(document, number - 1, page, text_page, form))
                 continue
         missing.append(number)
         if number - (numbers[-1] if numbers else 0) >= _MOST_MISSING_IN_A_ROW:
@@ -150,7 +152,7 @@ class _Writer:
             before = block.kind if level == 0 else ""
             self._open = block if level == 0 else None
         before = ""
-        for line in page.written:
+        for line in (*page.written, *page.stamped):
             gap = "\n" if before.startswith("- ") and line.startswith("- ") else "\n\n"
             self._add(gap, paragraph(line), number if is_first else 0)
             is_first, before, self._open = False, line, None

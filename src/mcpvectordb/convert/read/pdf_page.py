@@ -17,6 +17,7 @@ from .pdf_lines import Box, Line, PageText, read_lines, turned, words_of
 from .pdf_notes import written_on
 from .pdf_raw import raw
 from .pdf_rules import drawn_on, is_pictured, page_box
+from .pdf_stamps import stamps_on
 from .pdf_text import clean
 
 _EVERYWHERE: Box = (-1e9, -1e9, 1e9, 1e9)
@@ -35,12 +36,13 @@ _BOLD_NAME = re.compile(rb"bold|black|heavy|demi|cmbx|-medi\b", re.I)
 class PageRead:
     blocks: list[Block]
     written: list[str]  # notes and the values of fields, one line each
+    stamped: list[str]  # what signatures and stamps show
     bottom: float  # of the page, text upright
     top: float
     is_pictured: bool  # it has little text or none, and shows something
 
 
-def read_page(page: Any, text_page: Any, form: Any) -> PageRead:
+def read_page(document: Any, index: int, page: Any, text_page: Any, form: Any) -> PageRead:
     box = page_box(page)
     found = read_lines(text_page, box)
     if not found.lines and not found.aside and found.units.strip():
@@ -58,6 +60,7 @@ def read_page(page: Any, text_page: Any, form: Any) -> PageRead:
         # Characters that mean nothing outside their font are pictures, too.
         is_pictured=length <= _FEW_CHARACTERS
         and (is_pictured(page) or (not blocks and bool(found.units.strip()))),
+        stamped=stamps_on(document, index, page, form, page_text, len(found.units)) if has_notes else [],
     )
 
 
