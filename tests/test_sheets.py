@@ -24,6 +24,7 @@ from mcpvectordb.convert.read.sheets import read_xls, read_xlsx
 from mcpvectordb.convert.read.tables import markdown_table
 from mcpvectordb.errors import ConversionError
 from mcpvectordb.models import PageMark, Source
+from messages import ole
 
 SAMPLES = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "files"
 
@@ -342,6 +343,52 @@ def test_an_old_workbook_that_cannot_be_read_says_so(data: bytes, capsys: pytest
     with pytest.raises(ConversionError, match=r"^a\.xls could not be read as an old Excel workbook"):
         read_xls(data, "a.xls")
     assert capsys.readouterr().out == ""
+
+
+def old_workbook(stream: str = "Workbook", **properties: bytes) -> bytes:
+    """An old workbook with one cell, and perhaps a title (t) in a code page (p)."""
+
+    def record(kind: int, body: bytes) -> bytes:
+        return struct.pack("<HH", kind, len(body)) + body
+
+    def sheet_name(place: int) -> bytes:
+        return record(0x85, struct.pack("<IHBB", place, 0, 4, 0) + b"Data")
+
+    begin = record(0x809, struct.pack("<HHHHII", 0x600, 5, 0, 0, 0, 0))
+    place = len(begin + sheet_name(0) + record(0x0A, b""))
+    cell = record(0x204, struct.pack("<HHHHB", 0, 0, 0, 5, 0) + b"Words")
+    cells = record(0x809, struct.pack("<HHHHII", 0x600, 0x10, 0, 0, 0, 0)) + cell + record(0x0A, b"")
+    files = {stream: begin + sheet_name(place) + record(0x0A, b"") + cells}
+    if properties:
+        page = struct.pack("<IHH", 2, int(properties["p"]), 0)
+        title = struct.pack("<II", 30, len(properties["t"]) + 1) + properties["t"].ljust(80, b"\0")
+        values = struct.pack("<IIIIII", 24 + len(page + title), 2, 1, 24, 2, 24 + len(page)) + page + title
+        head = struct.pack("<HHI16xI16xI", 0xFFFE, 0, 0, 1, 48)
+        files["\x05SummaryInformation"] = head + values
+    return ole(files)
+
+
+@pytest.mark.parametrize(
+    ("properties", "title"),
+    [
+        ({"p": b"1252", "t": b"Caf\xe9 accounts"}, "Café accounts"),
+        ({"p": b"1251", "t": "Счета кафе".encode("cp1251")}, "Счета кафе"),
+        ({"p": b"65001", "t": "帮助".encode()}, "帮助"),
+        ({"p": b"1", "t": b"Accounts"}, "Accounts"),
+        ({"p": b"1252", "t": b"Book1"}, ""),
+        ({}, ""),
+    ],
+)
+def test_the_title_of_an_old_workbook_is_its_own(properties: dict[str, bytes], title: str) -> None:
+    result = read_xls(old_workbook(**properties), "a.xls")
+    assert (result.text, result.title) == ("## Data\n\nWords", title)
+
+
+def test_an_old_workbook_is_known_by_names_in_capitals() -> None:
+    found = CONVERTER.convert(
+        Source(name="/a.xls", library="l", kind="file", data=old_workbook("BOOK"), file_name="a.xls")
+    )
+    assert (found.file_type, found.text) == ("xls", "## Data\n\nWords")
 
 
 def test_the_title_is_the_workbooks_own_if_it_is_one() -> None:

@@ -221,7 +221,8 @@ def _ole_kind(data: bytes, file_name: str) -> Format | _Foreign:
         raise ConversionError(
             f"{file_name} is protected by a password: open it, remove the password, save it and add that."
         )
-    found = [kind for name, kind in _OLE_NAMES if _wide(name) in data]
+    # Some programs write the names in capitals, as a text may too; but names are followed by zeros.
+    found = [kind for name, kind in _OLE_NAMES if _wide(name) in data or _wide(f"{name.upper()}\0") in data]
     if not found:
         return _Foreign(name="an old Microsoft Office file")
     # A workbook may hold a Word text and the other way round: then the name decides.

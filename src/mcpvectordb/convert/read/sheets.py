@@ -22,6 +22,7 @@ from .office.package import Package
 from .office.prose import one_line
 from .office.values import GENERAL, Form, form_of, shown
 from .office.workbook import Workbook
+from .summary import title_of
 
 _KIND = "an Excel workbook"
 _DATE = form_of("yyyy-mm-dd hh:mm")
@@ -106,7 +107,7 @@ def read_xls(data: bytes, file_name: str) -> Read:
     notice = (
         f"The sheets {', '.join(damaged)} of {file_name} are damaged and were left out." if damaged else ""
     )
-    return Read(text=pages.text, pages=pages.marks, notice=notice)
+    return Read(text=pages.text, title=title_of(data), pages=pages.marks, notice=notice)
 
 
 def _opened(data: bytes, file_name: str) -> Any:
