@@ -242,6 +242,16 @@ def test_a_table_without_rules_is_a_table() -> None:
     assert text_of(page) == f"Prices of parts:\n\n{TABLE}\n\nAll prices without tax."
 
 
+def test_words_broken_in_a_cell_are_whole() -> None:
+    page = Page().grid((45, 190, 290, 400), (715, 690, 660)).text(50, 700, "Alarm").text(200, 700, "From-")
+    page.text(300, 700, "Well-known").lines(50, 680, ["Sensor disconnec-", "tion and trouble"])
+    page.text(200, 680, "1").lines(300, 680, ["A well-", "known fault"])
+    assert text_of(page) == (
+        "| Alarm | From- | Well-known |\n| --- | --- | --- |\n"
+        "| Sensor disconnection and trouble | 1 | A well-known fault |"
+    )
+
+
 def test_a_box_around_prose_is_no_table() -> None:
     page = Page().box(40, 600, 400, 720).lines(50, 700, LEFT)
     assert text_of(page) == " ".join(LEFT)

@@ -158,7 +158,8 @@ class _Writer:
             is_first, before, self._open = False, line, None
 
     def _text(self, block: Block, level: int) -> str:
-        text = block.text if block.kind == "table" else mended(block.text, self._known)
+        # In a cell the other half of a word is in the same cell, or there is none.
+        text = mended(block.text.replace(f"{HYPHEN} |", "- |"), self._known)
         if level:
             return f"{'#' * level} {' '.join(text.split())}"
         return text if block.kind == "table" else paragraph(text)
