@@ -195,6 +195,28 @@ def test_binary_content_is_refused_whatever_its_name(data: bytes, looks_like: st
         converted(data, file_name)
 
 
+@pytest.mark.parametrize(
+    ("data", "file_name", "said"),
+    [
+        (zipped("word/document.xml")[:40], "a.docx", "is damaged (its archive cannot be opened"),
+        (zipped("[Content_Types].xml")[:40], "a.pptx", "is damaged (its archive cannot be opened"),
+        (zipped("[Content_Types].xml")[:40], "a.epub", "is damaged (its archive cannot be opened"),
+        (zipped("a.txt"), "a.docx", "looks like a zip archive, which is not supported"),
+        (ole("x")[:900], "a.xls", "could not be read as an old Excel workbook"),
+        (ole("x")[:900], "a.msg", "could not be read as an Outlook message"),
+        (ole("x")[:900], "a.doc", "looks like an old Word document (doc), which is not supported"),
+        (ole("x")[:900], "a.ppt", "looks like an old PowerPoint presentation (ppt), which is not supported"),
+        (ole("x")[:900], "a.txt", "looks like an old Microsoft Office file, which is not supported"),
+    ],
+)
+def test_a_file_cut_off_before_it_shows_what_it_is_goes_by_its_name(
+    data: bytes, file_name: str, said: str
+) -> None:
+    with pytest.raises(ConversionError) as caught:
+        converted(data, file_name)
+    assert str(caught.value).startswith(f"{file_name} {said}")
+
+
 def test_a_text_that_begins_like_a_picture_is_a_text() -> None:
     assert converted(b"GIF89a is an old format.").text == "GIF89a is an old format."
 

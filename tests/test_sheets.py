@@ -391,6 +391,12 @@ def test_an_old_workbook_is_known_by_names_in_capitals() -> None:
     assert (found.file_type, found.text) == ("xls", "## Data\n\nWords")
 
 
+@pytest.mark.parametrize("length", [100, 300, 700, 1500])
+def test_an_old_workbook_that_is_cut_off_says_so(length: int) -> None:
+    with pytest.raises(ConversionError, match=r"^a\.xls could not be read as .* \(it breaks off\)"):
+        read_xls(old_workbook()[:length], "a.xls")
+
+
 def test_the_title_is_the_workbooks_own_if_it_is_one() -> None:
     book = sheet(["x"])
     book.properties.title = "Accounts"

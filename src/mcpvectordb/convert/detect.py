@@ -76,7 +76,8 @@ _PDF_WITHIN_BYTES = 1024
 _RTF = re.compile(rb"(?:\xef\xbb\xbf)?\s{0,8}\{\\rtf")
 # Workbooks that are not packed at all, as before 1993, begin with the record that says their version.
 _OLD_SHEET = re.compile(rb"\x09[\x00\x02\x04\x08][\x04\x06\x08\x10]\x00")
-_ZIP = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
+_ZIP_END = b"PK\x05\x06"
+_ZIP = (b"PK\x03\x04", _ZIP_END, b"PK\x07\x08")
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _SAMPLE_BYTES = 65_536
 
@@ -122,6 +123,7 @@ _OLE_NAMES: tuple[tuple[str, Format | _Foreign], ...] = (
     ("Workbook", formats.XLS),
     ("Book", formats.XLS),
 )
+_OLE_EXTENSIONS = {".doc": _DOC, ".dot": _DOC, ".ppt": _PPT, ".pps": _PPT, ".pot": _PPT}
 
 
 def extension_of(file_name: str) -> str:
@@ -213,6 +215,10 @@ def _zip_kind(data: bytes, file_name: str) -> Format | _Foreign:
         # Packed again by hand, the type is no longer in front; what it is in truth, its reader sees.
         named = by_name(file_name)
         return named if named in formats.ODF else formats.ODT
+    named = by_name(file_name)
+    # Cut off before it shows what it is: its reader says that it is damaged.
+    if named is not None and named.packing == "zip" and _ZIP_END not in data:
+        return named
     return _Foreign(name="a zip archive", advice=_ARCHIVE)
 
 
@@ -223,10 +229,13 @@ def _ole_kind(data: bytes, file_name: str) -> Format | _Foreign:
         )
     # Some programs write the names in capitals, as a text may too; but names are followed by zeros.
     found = [kind for name, kind in _OLE_NAMES if _wide(name) in data or _wide(f"{name.upper()}\0") in data]
-    if not found:
-        return _Foreign(name="an old Microsoft Office file")
-    # A workbook may hold a Word text and the other way round: then the name decides.
     named = by_name(file_name)
+    if not found:
+        # The list of names mostly comes last, and goes first when a file is cut off.
+        if named is not None and named.packing == "ole":
+            return named
+        return _OLE_EXTENSIONS.get(extension_of(file_name)) or _Foreign(name="an old Microsoft Office file")
+    # A workbook may hold a Word text and the other way round: then the name decides.
     return named if named in found else found[0]
 
 

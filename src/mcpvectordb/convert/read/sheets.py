@@ -125,7 +125,10 @@ def _opened(data: bytes, file_name: str) -> Any:
             raise ConversionError(
                 f"{file_name} is protected by a password: save a copy without one and add that."
             ) from exc
-        raise _unreadable(file_name, str(exc) or type(exc).__name__) from exc
+        is_cut_off = isinstance(exc, (struct.error, IndexError))
+        raise _unreadable(
+            file_name, "it breaks off" if is_cut_off else str(exc) or type(exc).__name__
+        ) from exc
 
 
 def _unreadable(file_name: str, why: str) -> ConversionError:
