@@ -363,6 +363,13 @@ def test_what_signatures_and_stamps_show_stands_at_the_end_of_their_page() -> No
     assert [mark.page for mark in result.pages] == [1, 2]
 
 
+def test_a_drawing_of_thousands_of_stamps_is_read_without_them() -> None:
+    page = says("A map.")
+    for number in range(2_000):
+        page.stamp(["Here"] * 200, x=number % 400)
+    assert CONVERTER.convert(source(pdf(page))).text == "A map."
+
+
 def test_a_signature_is_text_enough_for_a_blank_page_but_not_for_a_scan() -> None:
     assert of(Page().stamp(["Signed by Alice"], "Sig")).text == "Signed by Alice"
     message = error_of(pdf(Page().image().stamp(["Signed by Alice"], "Sig")))

@@ -14,8 +14,9 @@ from .pdf_raw import opened_page, raw
 from .pdf_text import clean, mended
 
 _STAMPS = (raw.FPDF_ANNOT_STAMP, raw.FPDF_ANNOT_WATERMARK)
-# Drawings carry tens of thousands of annotations; nobody signs a page this often.
-_MOST_ANNOTATIONS = 5_000
+# All that lies on a page is made part of it. Drawings carry tens of thousands of annotations, which is more
+# than memory has room for.
+_MOST_ANNOTATIONS = 500
 _MOST = 40
 
 
@@ -37,7 +38,8 @@ def stamps_on(document: Any, index: int, page: Any, form: Any, page_text: str, l
 def _places(page: Any, form: Any) -> list[Box]:
     places: list[Box] = []
     rect = raw.FS_RECTF()
-    for index in range(min(int(raw.FPDFPage_GetAnnotCount(page)), _MOST_ANNOTATIONS)):
+    count = int(raw.FPDFPage_GetAnnotCount(page))
+    for index in range(count if count <= _MOST_ANNOTATIONS else 0):
         annotation = raw.FPDFPage_GetAnnot(page, index)
         if not annotation:
             continue
