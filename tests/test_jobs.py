@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -210,6 +211,51 @@ def test_another_process_may_cancel_a_job(home: Path, notes: Path) -> None:
         assert only_job(other).status == "cancelled"
 
 
+def test_a_cancelled_job_whose_process_was_killed_before_it_stopped_has_ended(
+    home: Path, notes: Path
+) -> None:
+    kill_in_mid_job(home, notes, cancelled=True)
+    with words_db(home) as server:
+        assert only_job(server).status == "running"
+        server.serve_jobs()
+        wait_until(lambda: only_job(server).status == "cancelled")
+        assert server.list_documents().total == 0
+
+
+def test_nobody_waits_for_ever_for_a_cancelled_job_of_a_killed_process(home: Path) -> None:
+    embedder = BlockingEmbedder()
+    with words_db(home, load=use(embedder)) as running, words_db(home) as waiting:
+        running.begin.text("Words about quinces.", "quinces")
+        assert embedder.reached.wait(PATIENCE_S)
+        joined = waiting.begin.text("Words about quinces.", "quinces")
+        set_jobs(home, "cancel = 1, owner = 'killed', lease_until = 1")
+        with pytest.raises(JobCancelled):
+            joined.result(PATIENCE_S)
+        embedder.go.set()
+
+
+def test_a_program_that_ends_before_its_cancelled_job_has_stopped_leaves_nothing_of_it(home: Path) -> None:
+    embedder = BlockingEmbedder()
+    with words_db(home, load=use(embedder)) as db:
+        task = db.begin.text("Words about quinces.", "quinces")
+        assert embedder.reached.wait(PATIENCE_S)
+        task.cancel()
+        db.stop()
+        assert not db.give_back(timeout_s=0)
+        with words_db(home) as other:
+            assert only_job(other).status == "cancelled"
+        assert not any((home / "jobs").iterdir())
+        embedder.go.set()
+
+
+def test_a_lease_from_before_the_clock_was_set_back_keeps_no_job(home: Path, notes: Path) -> None:
+    kill_in_mid_job(home, notes)
+    set_jobs(home, f"lease_until = {time.time() + 24 * 3600}")
+    with words_db(home) as server:
+        server.serve_jobs()
+        wait_until(lambda: only_job(server).status == "done")
+
+
 # --- whose turn it is
 
 
@@ -282,13 +328,14 @@ os._exit(9)
 """
 
 
-def expire(home: Path) -> None:
-    """As if the time of every lease were over."""
+def set_jobs(home: Path, what: str) -> None:
+    """As if that had happened to every job that has not ended."""
     with sqlite3.connect(home / "jobs.sqlite") as db:
-        db.execute("UPDATE jobs SET lease_until = 1 WHERE lease_until > 0")
+        db.execute(f"UPDATE jobs SET {what} WHERE status IN ('queued', 'running')")
 
 
-def kill_in_mid_job(home: Path, notes: Path) -> None:
+def kill_in_mid_job(home: Path, notes: Path, *, cancelled: bool = False) -> None:
+    """A process begins a job and is killed; the time of its lease is over."""
     done = subprocess.run(
         [sys.executable, "-c", KILLED, str(home), str(notes), str(Path(__file__).parent)],
         timeout=PATIENCE_S,
@@ -296,7 +343,7 @@ def kill_in_mid_job(home: Path, notes: Path) -> None:
         check=False,
     )
     assert done.returncode == 9
-    expire(home)
+    set_jobs(home, f"lease_until = 1, cancel = {int(cancelled)}")
 
 
 def test_the_job_of_a_process_that_was_killed_is_taken_over_once_its_lease_is_over(
@@ -314,8 +361,7 @@ def test_the_job_of_a_process_that_was_killed_is_taken_over_once_its_lease_is_ov
 def test_a_job_that_ends_every_process_that_runs_it_is_given_up(home: Path, notes: Path) -> None:
     kill_in_mid_job(home, notes)
     for _ in range(2):
-        with sqlite3.connect(home / "jobs.sqlite") as db:  # the next one runs the same job
-            db.execute("UPDATE jobs SET attempts = attempts + 1")
+        set_jobs(home, "attempts = attempts + 1")  # the next one runs the same job
     with words_db(home) as server:
         server.serve_jobs()
         wait_until(lambda: only_job(server).status == "failed")

@@ -1,7 +1,8 @@
 """Jobs on disk, for every process that uses the database.
 
 A job belongs to the process that holds its lease. A lease that is not renewed runs out, and the job may be
-taken over; one that is given back may be taken at once.
+taken over; one that is given back may be taken at once. A lease that ends later than any could was made
+before the clock was set back, and holds nothing either.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ SINGLE, FOLDER = 0, 1
 # Ended jobs that are kept to be looked at.
 _MOST_ENDED = 1000
 _ACTIVE = "status IN ('queued', 'running')"
+# Between what `Records._leases_now` gives.
+_HELD = "(lease_until BETWEEN ? AND ?)"
 _COLUMNS = (
     "job_id, kind, source, library, doc_id, status, created_at, updated_at, progress, message, error, "
     "attempts, request, result"
@@ -94,7 +97,7 @@ class Records:
         return self._take("1") if self._are_any_left() else 0
 
     def take(self, job_id: str) -> bool:
-        """Take this job, if nobody holds it any more."""
+        """Take this job, if nobody holds it any more. If it was to be given up, it has ended with this."""
         return bool(self._are_any_left() and self._take("job_id = ?", job_id))
 
     def claim(self, priority: int) -> Job | None:
@@ -118,7 +121,7 @@ class Records:
                     f"It was interrupted {attempts} times, the program ending in the middle of it, and is "
                     "given up. Ingest it again to try once more."
                 )
-                _end(db, job_id, "failed", error=error)
+                _end(db, "failed", "job_id = ?", job_id, error=error)
             return _get(db, job_id)
 
     def renew(self, progress: Mapping[str, tuple[float, str]]) -> dict[str, bool]:
@@ -145,26 +148,31 @@ class Records:
     ) -> bool:
         """The job has ended, if it is still ours: whoever has taken it over ends it otherwise."""
         with self._database.changing() as db:
-            is_ours = _end(db, job_id, status, error=error, result=result, owner=self.owner)
-            db.execute(
-                f"DELETE FROM jobs WHERE NOT {_ACTIVE} AND number <="
-                f" (SELECT number FROM jobs WHERE NOT {_ACTIVE} ORDER BY number DESC LIMIT 1 OFFSET ?)",
-                (_MOST_ENDED,),
+            ended = _end(
+                db, status, "job_id = ? AND owner = ?", job_id, self.owner, error=error, result=result
             )
-            db.execute("DELETE FROM files WHERE job_id NOT IN (SELECT job_id FROM jobs)")
-        return is_ours
+            too_old = f"SELECT job_id FROM jobs WHERE NOT {_ACTIVE} ORDER BY number DESC LIMIT -1 OFFSET ?"
+            for table in ("files", "jobs"):  # the files first, which are found by the jobs
+                db.execute(f"DELETE FROM {table} WHERE job_id IN ({too_old})", (_MOST_ENDED,))
+        return bool(ended)
 
-    def give_back(self) -> None:
-        """This process ends: others may take over at once what it has not finished."""
+    def give_back(self) -> list[str]:
+        """This process ends: others may take over at once what it has not finished.
+
+        What somebody has cancelled is no work for others: it ends here. The jobs that did.
+        """
         if not self._database.exists:
-            return
+            return []
         with self._database.changing() as db:
+            given_up = [job_id for job_id, is_cancelled in _held(db, self.owner).items() if is_cancelled]
+            _end(db, "cancelled", "cancel = 1 AND owner = ?", self.owner)
             # What was stopped in an orderly way was not interrupted by the job itself.
             db.execute(
                 "UPDATE jobs SET attempts = attempts - (status = 'running'), status = 'queued', owner = '',"
                 f" lease_until = 0 WHERE owner = ? AND {_ACTIVE}",
                 (self.owner,),
             )
+        return given_up
 
     def cancel(self, job_id: str) -> Job:
         """Ask whoever runs the job to stop; a job that nobody runs has ended with this."""
@@ -172,12 +180,11 @@ class Records:
         with self._database.changing() as db:
             db.execute(f"UPDATE jobs SET cancel = 1 WHERE job_id = ? AND {_ACTIVE}", (job_id,))
             idle = db.execute(
-                "SELECT 1 FROM jobs WHERE job_id = ?"
-                f" AND (status = 'queued' OR ({_ACTIVE} AND lease_until < ?))",
-                (job_id, time.time()),
+                f"SELECT 1 FROM jobs WHERE job_id = ? AND (status = 'queued' OR ({_ACTIVE} AND NOT {_HELD}))",
+                (job_id, *self._leases_now()),
             ).fetchone()
             if idle:
-                _end(db, job_id, "cancelled")
+                _end(db, "cancelled", "job_id = ?", job_id)
             return _get(db, job_id)
 
     def is_single_waiting_elsewhere(self) -> bool:
@@ -185,8 +192,8 @@ class Records:
         with self._database.reading() as db:
             found = db.execute(
                 "SELECT 1 FROM jobs WHERE status = 'queued' AND priority = ? AND cancel = 0 AND owner != ?"
-                " AND owner != '' AND lease_until > ? LIMIT 1",
-                (SINGLE, self.owner, time.time()),
+                f" AND owner != '' AND {_HELD} LIMIT 1",
+                (SINGLE, self.owner, *self._leases_now()),
             ).fetchone()
         return found is not None
 
@@ -240,22 +247,28 @@ class Records:
             return False
         with self._database.reading() as db:
             left = db.execute(
-                f"SELECT 1 FROM jobs WHERE lease_until < ? AND cancel = 0 AND {_ACTIVE} LIMIT 1",
-                (time.time(),),
+                f"SELECT 1 FROM jobs WHERE NOT {_HELD} AND {_ACTIVE} LIMIT 1", self._leases_now()
             ).fetchone()
         return left is not None
 
     def _take(self, which: str, *given: object) -> int:
-        now = time.time()
+        left = (*self._leases_now(), *given)
         with self._database.changing() as db:
+            # Whoever was to give it up has ended before doing so.
+            _end(db, "cancelled", f"cancel = 1 AND NOT {_HELD} AND {which}", *left)
             return db.execute(
                 "UPDATE jobs SET owner = ?, status = 'queued', lease_until = ?"
-                f" WHERE lease_until < ? AND cancel = 0 AND {_ACTIVE} AND {which}",
-                (self.owner, self._lease(), now, *given),
+                f" WHERE {_ACTIVE} AND NOT {_HELD} AND {which}",
+                (self.owner, self._lease(), *left),
             ).rowcount
 
     def _lease(self) -> float:
         return time.time() + self.lease_s
+
+    def _leases_now(self) -> tuple[float, float]:
+        """Between which times a lease ends that somebody holds; twice as late as ours, for clocks are set."""
+        now = time.time()
+        return now, now + 2 * self.lease_s
 
 
 def _chosen(status: JobStatus | None, libraries: Sequence[str] | None) -> tuple[str, list[str]]:
@@ -271,21 +284,19 @@ def _chosen(status: JobStatus | None, libraries: Sequence[str] | None) -> tuple[
 
 def _end(
     db: sqlite3.Connection,
-    job_id: str,
     status: JobStatus,
-    *,
+    which: str,
+    *given: object,
     error: str = "",
     result: Mapping[str, object] | None = None,
-    owner: str | None = None,
-) -> bool:
-    """Whether it was this that ended the job."""
-    changed = db.execute(
+) -> int:
+    """End those of the jobs that have not ended yet; how many that were."""
+    return db.execute(
         "UPDATE jobs SET status = ?, error = ?, result = ?, message = '', lease_until = 0,"
         " progress = CASE WHEN ? = 'done' THEN 1 ELSE progress END, updated_at = ?"
-        f" WHERE job_id = ? AND {_ACTIVE} AND (? IS NULL OR owner = ?)",
-        (status, error, json.dumps(result or {}), status, _now(), job_id, owner, owner),
-    )
-    return changed.rowcount > 0
+        f" WHERE {_ACTIVE} AND {which}",
+        (status, error, json.dumps(result or {}), status, _now(), *given),
+    ).rowcount
 
 
 def _held(db: sqlite3.Connection, owner: str) -> dict[str, bool]:

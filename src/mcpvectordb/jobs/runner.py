@@ -134,7 +134,8 @@ class Runner:
         for thread in threads:
             thread.join(max(0.0, until - time.monotonic()))
         try:
-            self._records.give_back()
+            for job_id in self._records.give_back():
+                self._keep.remove(job_id)
         except StoreError as exc:
             logger.warning("unfinished jobs can be taken over only when their leases run out: %s", exc)
         return not any(thread.is_alive() for thread in threads)
@@ -203,9 +204,9 @@ class Runner:
             return
 
         def checkpoint() -> None:
-            self.stop_here()
             if running.cancelled.is_set():
                 raise JobCancelled("cancelled")
+            self.stop_here()
 
         def report(fraction: float, words: str) -> None:
             running.progress = (fraction, words)
