@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import sqlite3
@@ -22,6 +23,7 @@ from mcpvectordb.errors import ConversionError, JobCancelled, JobNotFound, Stopp
 from mcpvectordb.models import Job
 from mcpvectordb.vectordb import VectorDB
 from support import PATIENCE_S, Server, environment, long_text, serving, wait_until
+from webserver import Connection, web_server
 
 OLD = 1_700_000_000
 
@@ -443,6 +445,35 @@ def test_a_call_that_its_client_cancels_takes_its_job_with_it(tmp_path: Path) ->
         server.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": call}})
         wait_until(lambda: bool(server.ok("jobs", status="cancelled")["jobs"]))
         assert server.ok("list_documents")["total"] == 0
+
+
+def test_a_call_that_is_cancelled_while_it_fetches_fetches_no_more_unless_another_waits_for_it(
+    tmp_path: Path,
+) -> None:
+    hung_up = threading.Event()
+
+    def drip(connection: Connection) -> None:
+        connection.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 1000000\r\n\r\n")
+        try:
+            connection.drip(itertools.repeat(b"word "))
+        except OSError:
+            hung_up.set()
+
+    settings = {"MCPVECTORDB_URL_ALLOW": "127.0.0.1", "MCPVECTORDB_URL_TIMEOUT_S": "600"}
+    with web_server() as web, serving(tmp_path / "db", **settings) as server:
+        url = web.put("/slow.txt", drip)
+        calls = [server.begin_call("ingest_url", {"url": url}) for _ in range(2)]
+        wait_until(lambda: bool(web.requests))
+        server.ok("list_libraries")  # both calls have been read
+        for call in calls:
+            assert not hung_up.is_set()
+            server.send(
+                {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": call}}
+            )
+            server.ok("list_libraries")
+        wait_until(hung_up.is_set)
+        assert server.ok("jobs")["total"] == 0
+        assert len(web.requests) == 1
 
 
 def test_a_client_that_goes_away_in_mid_call_has_its_work_done_by_the_next_server(tmp_path: Path) -> None:

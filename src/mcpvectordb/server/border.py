@@ -37,6 +37,15 @@ _TELL_EVERY_S = 0.5
 _MOST_AT_ONCE = 16
 
 
+class _Begun:
+    """A task on its way to be made, shared by all who have asked for it. Touched on the event loop only."""
+
+    def __init__(self, future: Future[Task[Any]], is_given_up: threading.Event) -> None:
+        self.future = future
+        self.is_given_up = is_given_up  # nobody waits any more: for the thread that makes the task
+        self.waiting = 1
+
+
 class Border:
     def __init__(
         self,
@@ -54,7 +63,7 @@ class Border:
         # Ingests read large files and wait for addresses; what only reads must not stand in line behind them.
         self._places = {has_work: anyio.CapacityLimiter(_MOST_AT_ONCE) for has_work in (True, False)}
         # Tasks on their way to be made, by what was asked: asking again waits for the same one.
-        self._begun: dict[str, Future[Task[Any]]] = {}
+        self._begun: dict[str, _Begun] = {}
 
     async def call(self, name: str, raw: Mapping[str, Any], report: Report | None = None) -> CallToolResult:
         """Answer a call; report is told how far the work is that the call waits for."""
@@ -111,46 +120,55 @@ class Border:
             return future.result()
         begin = tool.work.begin
         key = f"{tool.name} {arguments.model_dump_json()}"
-        begun: Future[Task[Any]] | None = None
+        begun: _Begun | None = None
         try:
             async with self._place(tool, until):
                 begun = self._begin(key, tool.name, lambda give_up: begin(self._db, arguments, give_up))
-                await _done(begun, until)
-            if not begun.done():
+                await _done(begun.future, until)
+            if not begun.future.done():
                 raise CallTimeout(
                     f"{tool.name} is still reading after {self._timeout_s:g} s. It goes on in this server: "
                     "call again with the same arguments to wait for it or to see its result."
                 )
-            task = begun.result()
+            task = begun.future.result()
             await self._wait(task, until, report)
             return tool.work.done(task.result()) if task.done() else tool.work.processing(task)
         except anyio.get_cancelled_exc_class():
             if begun is not None and not self._closing.is_set():
-                # Whoever asks for the same from now on does not want one that is given up.
-                if self._begun.get(key) is begun:
-                    del self._begun[key]
-                begun.add_done_callback(_leave)
+                self._leave(key, begun)
             raise
 
-    def _begin(
-        self, key: str, name: str, begin: Callable[[Callable[[], None]], Task[Any]]
-    ) -> Future[Task[Any]]:
+    def _begin(self, key: str, name: str, begin: Callable[[Callable[[], None]], Task[Any]]) -> _Begun:
         """A task on its way; whoever asks for the same meanwhile gets the same."""
         found = self._begun.get(key)
         if found is not None:
-            found.add_done_callback(_join)
+            found.waiting += 1
+            found.future.add_done_callback(_join)
             return found
-        future = _in_thread(lambda: begin(self._give_up), name)
-        self._begun[key] = future
+        is_given_up = threading.Event()
+        future = _in_thread(lambda: begin(lambda: self._give_up(is_given_up)), name)
+        begun = self._begun[key] = _Begun(future, is_given_up)
 
         def forget(_: Future[Task[Any]]) -> None:
-            if self._begun.get(key) is future:
+            if self._begun.get(key) is begun:
                 del self._begun[key]
 
         future.add_done_callback(forget)
-        return future
+        return begun
 
-    def _give_up(self) -> None:
+    def _leave(self, key: str, begun: _Begun) -> None:
+        """One of those who asked has lost interest; after the last of them nobody reads on."""
+        begun.waiting -= 1
+        if not begun.waiting:
+            begun.is_given_up.set()
+            # Whoever asks for the same from now on does not want one that is given up.
+            if self._begun.get(key) is begun:
+                del self._begun[key]
+        begun.future.add_done_callback(_leave_task)
+
+    def _give_up(self, is_given_up: threading.Event) -> None:
+        if is_given_up.is_set():
+            raise JobCancelled("The call was cancelled, so nothing was changed.")
         if self._closing.is_set():
             raise JobCancelled("The server is ending, so nothing was changed. Start it and call again.")
 
@@ -184,8 +202,8 @@ def _join(future: Future[Task[Any]]) -> None:
         future.result().join()
 
 
-def _leave(future: Future[Task[Any]]) -> None:
-    """Whoever asked for a task has lost interest."""
+def _leave_task(future: Future[Task[Any]]) -> None:
+    """Whoever asked for it has lost interest."""
     if not future.exception():
         future.result().leave()
 
