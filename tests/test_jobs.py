@@ -155,6 +155,29 @@ def test_a_text_is_a_document_under_the_name_it_is_given(home: Path) -> None:
         assert db.list_documents().total == 1
 
 
+@pytest.mark.parametrize(
+    "text", ["%PDF-1.7 is how it begins.", r"{\rtf1 is how it begins", "<?xml version='1.0'?><a/>"]
+)
+def test_a_text_is_a_text_whatever_it_begins_with(home: Path, text: str) -> None:
+    with words_db(home) as db:
+        document = db.ingest_text(text, "beginnings").document
+        assert db.get_document(document.doc_id).content == text
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "The text is empty: there is nothing to index."),
+        (" \n", "The text holds only blank lines: there is nothing to index."),
+        ("\u200b", "The text holds no text: there is nothing to index."),
+        ("\x00", "The text looks like a binary file"),
+    ],
+)
+def test_a_text_without_words_is_refused_by_no_name_but_its_own(home: Path, text: str, says: str) -> None:
+    with words_db(home) as db, pytest.raises(ConversionError, match=says):
+        db.ingest_text(text, "blank")
+
+
 # --- cancelling
 
 

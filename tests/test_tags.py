@@ -254,6 +254,7 @@ def test_tags_may_come_as_json_and_bad_ones_are_said(stdio: Server, library: str
     assert "is not a name" in stdio.error("set_tags", doc_id=doc_id, tags=["a\nb"])
     for bad in (None, "a", [1], ["x"] * 101):
         assert "tags" in stdio.error("set_tags", doc_id=doc_id, tags=bad)
+    assert "100 at the most" in stdio.error("set_tags", doc_id=doc_id, tags=["x"] * 101)
     assert "tags" in stdio.error("set_tags", doc_id=doc_id)
     assert stdio.ok("list_documents", library=library, tags=["a", "b"])["count"] == 1
 

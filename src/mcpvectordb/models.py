@@ -62,6 +62,16 @@ class Source:
     def doc_id(self) -> str:
         return document_uuid(self.library, self.name)
 
+    @property
+    def is_written(self) -> bool:
+        """Given as text, so that it is text whatever its first letters look like."""
+        return self.kind in ("text", "note")
+
+    @property
+    def called(self) -> str:
+        """What a sentence calls it that goes to whoever gave it."""
+        return f"The {self.kind}" if self.is_written else self.file_name
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PageMark:

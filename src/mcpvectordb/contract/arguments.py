@@ -173,13 +173,15 @@ def _described_one(schema: Schema) -> str:
         if short
         else ""
     )
+    most = schema.get("maxItems")
+    items = f" ({most} at the most)" if most is not None else ""
     names = {
         "string": "a string",
         "integer": "an integer",
         "number": "a number",
         "boolean": "true or false",
         "object": "an object",
-        "array": "a list of strings",
+        "array": f"a list of strings{items}",
         "null": "null",
     }
     return names.get(str(schema.get("type")), "a value") + bounds + length

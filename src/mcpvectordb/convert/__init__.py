@@ -56,10 +56,10 @@ class Converter:
 
         checkpoint is asked every so often, and may raise to give up.
         """
-        name = source.file_name
+        name, called = source.file_name, source.called
         if not source.data:
-            raise ConversionError(f"{name} is empty: there is nothing to index.")
-        known = detect.by_content(source.data, name)
+            raise ConversionError(f"{called} is empty: there is nothing to index.")
+        known = None if source.is_written else detect.by_content(source.data, name)
         named = detect.by_name(name)
         found: Read | None = None
         notice = ""
@@ -68,19 +68,19 @@ class Converter:
         if known is None:
             text = decode(source.data, source.charset)
             if text is None:
-                raise detect.not_text(source.data, name)
+                raise detect.not_text(source.data, called)
             if not text or text.isspace():  # not strip(), which copies a long text
-                raise ConversionError(f"{name} holds only blank lines: there is nothing to index.")
+                raise ConversionError(f"{called} holds only blank lines: there is nothing to index.")
             known, notice = _text_format(source, text, named)
             if not known.reader:
-                found = _in_process(text, known, name, self._limits)
+                found = _in_process(text, known, called, self._limits)
         if found is None:
             # XML mostly says in its first line what it is in, and then it knows better than who sends it.
             is_sure = known is XML and declares_charset(source.data)
             data = _as_utf8(source) if known.packing == "text" and not is_sure else source.data
             found = self._worker.convert(known, data, name, checkpoint)
         if not _shows_text(found):
-            raise ConversionError(f"{name} holds no text: there is nothing to index.")
+            raise ConversionError(f"{called} holds no text: there is nothing to index.")
         return Converted(
             text=found.text,
             title=found.title or (markdown.title(found.text) if found.is_markdown else ""),

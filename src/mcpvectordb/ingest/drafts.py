@@ -77,7 +77,7 @@ def draft_of(
     pieces = _hashed(chunk.cut(converted, limits, counted), model, hashes)
     passages = Passages(converted.text, _told(pieces, len(converted.text), work.report))
     if not passages:
-        raise ConversionError(f"{source.file_name} holds no text: there is nothing to index.")
+        raise ConversionError(f"{source.called} holds no text: there is nothing to index.")
     document = Document(
         doc_id=source.doc_id,
         library=source.library,
