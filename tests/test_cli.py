@@ -309,6 +309,26 @@ def test_a_reader_that_goes_away_ends_a_command_quietly(tmp_path: Path, unbuffer
     assert process.wait(timeout=PATIENCE_S) == 141
 
 
+@pytest.mark.skipif(os.name == "nt", reason="no shell that closes streams")
+@pytest.mark.parametrize(
+    ("closed", "shown"), [(">&-", ""), ("2>&-", "default"), ("<&-", "default"), ("<&- >&- 2>&-", "")]
+)
+def test_a_stream_that_is_closed_from_the_start_is_no_reason_to_fail(
+    home: Path, closed: str, shown: str
+) -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'"$@" {closed}', "sh", sys.executable, "-m", "mcpvectordb", "libraries"],
+        env=environment(home),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(shown)
+    assert bool(done.stdout) == bool(shown)
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device is always full here")
 def test_a_full_disk_is_said_of_the_output(home: Path) -> None:
     with Path("/dev/full").open("w") as full:

@@ -17,6 +17,7 @@ import shutil
 import sys
 import unicodedata
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TextIO, cast
 
 import click
@@ -37,7 +38,14 @@ class ReaderGone(Exception):
 
 
 def prepare() -> None:
-    """Characters that the terminal's encoding lacks are shown by their numbers; they end no command."""
+    """Characters that the terminal's encoding lacks are shown by their numbers; they end no command.
+
+    A stream that is closed from the start goes nowhere. Left alone, the next file that is opened would get
+    its number, and with it whatever a library writes there.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115  (for good)
     stdout: object = sys.stdout
     if isinstance(stdout, io.TextIOWrapper):
         cast("io.TextIOWrapper", stdout).reconfigure(errors="backslashreplace")
