@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from embedders import BlockingEmbedder, WordEmbedder, use, words_db
 from mcpvectordb.embed import MODELS, Model
-from mcpvectordb.errors import ConversionError, JobCancelled, JobNotFound, Stopped
+from mcpvectordb.errors import ConversionError, JobCancelled, JobNotFound, JobsDamaged, Stopped
 from mcpvectordb.models import Job
 from mcpvectordb.vectordb import VectorDB
 from support import PATIENCE_S, Server, environment, long_text, serving, wait_until
@@ -421,6 +421,43 @@ def test_doctor_finds_what_ended_jobs_left_behind_and_removes_it(home: Path, not
         (found,) = [one for one in db.doctor(fix=True) if one.check == "left-over job files"]
         assert found.fixed
         assert not left.exists()
+
+
+def test_a_jobs_file_that_is_damaged_stops_no_reading_and_doctor_sets_it_aside(
+    home: Path, notes: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with words_db(home) as db:
+        db.ingest_file(str(notes))
+    (home / "jobs.sqlite").write_bytes(b"no database at all" * 100)
+    with words_db(home) as db:
+        assert db.search("apples").hits
+        status = db.status()
+        assert status is not None
+        assert (status.documents, status.jobs) == (1, {})
+        assert "jobs.sqlite are damaged" in status.notice
+    assert not caplog.records  # a program that ran no job has none to give back
+    with words_db(home) as db:
+        with pytest.raises(JobsDamaged, match="doctor --fix"):
+            db.ingest_text("More.", "more")
+        (found,) = [one for one in db.doctor() if one.check == "jobs"]
+        assert "damaged" in found.problem
+        (found,) = [one for one in db.doctor(fix=True) if one.check == "jobs"]
+        assert found.fixed
+        assert db.ingest_text("More.", "more").status == "indexed"
+    (aside,) = (home / "damaged").glob("jobs-*/jobs.sqlite")
+    assert aside.read_bytes().startswith(b"no database")
+
+
+def test_doctor_leaves_the_jobs_of_a_newer_program_alone(home: Path, notes: Path) -> None:
+    with words_db(home) as db:
+        db.ingest_file(str(notes))
+    with sqlite3.connect(home / "jobs.sqlite") as db:
+        db.execute("PRAGMA user_version = 99")
+    with words_db(home) as older:
+        (found,) = [one for one in older.doctor(fix=True) if one.check == "jobs"]
+        assert "newer mcpvectordb" in found.problem
+        assert not found.fixed
+    assert (home / "jobs.sqlite").exists()
 
 
 # --- over the protocol

@@ -25,7 +25,8 @@ VectorDBError
     ├── JobNotFound
     ├── EmbedderMismatch
     ├── StoreBusy
-    └── StoreDamaged        no version of it reads whole
+    ├── StoreDamaged        no version of it reads whole
+    └── JobsDamaged         the jobs' own file cannot be read, whoever tries
 
 Anything else is a bug: the border logs its traceback and answers "internal error" in the same shape.
 """
@@ -128,6 +129,10 @@ class EmbedderMismatch(StoreError):
 
 
 class StoreBusy(StoreError):
+    pass
+
+
+class JobsDamaged(StoreError):
     pass
 
 

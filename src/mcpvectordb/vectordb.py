@@ -263,9 +263,12 @@ class VectorDB:
         """What has become of the files of a folder's job so far, those that failed first."""
         return self.begin.files.outcomes(self.job(job_id).job_id, limit=limit)
 
-    def job_counts(self) -> dict[str, int]:
-        """How many jobs are in each state."""
-        return self.begin.records.counts()
+    def job_counts(self) -> tuple[dict[str, int], str]:
+        """How many jobs are in each state; if that cannot be known, why. The rest of a status can."""
+        try:
+            return self.begin.records.counts(), ""
+        except StoreError as exc:
+            return {}, str(exc)
 
     def cancel_job(self, job_id: str) -> Job:
         """Give a job up: the document in hand stays as it was, a folder keeps what is finished."""
@@ -286,7 +289,10 @@ class VectorDB:
     def status(self) -> Status | None:
         """The database in figures, or None where there is none."""
         found = self._store.care.status()
-        return found and replace(found, jobs=self.job_counts())
+        if found is None:
+            return None
+        jobs, problem = self.job_counts()
+        return replace(found, jobs=jobs, notice=_joined(found.notice, problem))
 
     def doctor(self, *, fix: bool = False) -> tuple[Finding, ...]:
         """Check everything; with fix, mend what can be mended, and say what that was."""

@@ -10,16 +10,20 @@ import sqlite3
 import threading
 from collections.abc import Generator
 from contextlib import closing, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
-from mcpvectordb.errors import StoreError
+from mcpvectordb.errors import JobsDamaged, StoreError
 from mcpvectordb.store import Disk, cannot_write
 
 FILE_NAME = "jobs.sqlite"
+# Where what was damaged of the table is kept, too.
+_ASIDE = "damaged"
 _VERSION = 1
 _BUSY_S = 10.0
 _FULL = ("SQLITE_FULL", "SQLITE_IOERR_WRITE")
 # The folder, not the file, is what stands in the way.
+_DAMAGED = ("SQLITE_NOTADB", "SQLITE_CORRUPT")
 _NOT_OURS = ("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS jobs (
@@ -108,16 +112,30 @@ class JobsDatabase:
                 raise
             db.execute("COMMIT")
 
-    def problem(self) -> str:
-        """What is wrong with the file itself, or nothing."""
+    def problem(self) -> StoreError | None:
+        """What is wrong with the file itself, if anything is."""
         if not self.exists:
-            return ""
+            return None
         try:
             with self.reading() as db:
                 (said,) = db.execute("PRAGMA quick_check").fetchone()
         except StoreError as exc:
-            return str(exc)
-        return "" if said == "ok" else f"{FILE_NAME} is damaged: {said}"
+            return exc
+        return None if said == "ok" else self._damaged(said)
+
+    def set_aside(self) -> None:
+        """Move the file away, with what SQLite keeps beside it; the next job makes a new one.
+
+        Whoever has it open notices, as when the folder is put back from a copy.
+        """
+        with self._lock, self._errors():
+            self.close()
+            folder = self.home / _ASIDE / datetime.now(UTC).strftime("jobs-%Y%m%d-%H%M%S-%f")
+            self._disk.make_folder(folder)
+            for path in (self.path.with_name(FILE_NAME + suffix) for suffix in ("", "-wal", "-shm")):
+                if path.exists():
+                    path.replace(folder / path.name)
+            self._disk.sync([folder, self.home])
 
     def close(self) -> None:
         with self._lock:
@@ -136,11 +154,16 @@ class JobsDatabase:
                 raise StoreError(
                     f"Cannot write to {self.home}: the disk is full. Make room and try again."
                 ) from exc
+            if exc.sqlite_errorname.startswith(_DAMAGED):
+                raise self._damaged(exc) from exc
             if exc.sqlite_errorname.startswith(_NOT_OURS):
                 raise StoreError(f"Cannot write to {self.home}: {exc}. Check the folder.") from exc
             raise StoreError(
-                f"The jobs in {self.path} cannot be read or written: {exc}. Run `mcpvectordb doctor`."
+                f"The jobs in {self.path} cannot be read or written: {exc}. Try again in a moment."
             ) from exc
+
+    def _damaged(self, what: object) -> JobsDamaged:
+        return JobsDamaged(f"The jobs in {self.path} are damaged: {what}. Run `mcpvectordb doctor --fix`.")
 
     def _is_in_use(self) -> bool:
         """Whether somebody writes to it, or was killed when doing so: then it is more than its one file."""

@@ -14,7 +14,7 @@ from typing import TypedDict, Unpack, cast
 
 from mcpvectordb import sources
 from mcpvectordb.checks import check_metadata, check_name, tags_of
-from mcpvectordb.errors import SourceError, SourceTooLarge
+from mcpvectordb.errors import JobsDamaged, SourceError, SourceTooLarge
 from mcpvectordb.ingest import Ingester, Request
 from mcpvectordb.models import (
     Finding,
@@ -248,12 +248,13 @@ class Ingestion:
     def findings(self) -> Iterator[Finding]:
         """What doctor finds of jobs; looking changes nothing."""
         problem = self.database.problem()
+        is_damaged = isinstance(problem, JobsDamaged)
         yield Finding(
             check="jobs",
-            problem=problem,
-            fix="Stop every mcpvectordb and remove that file; unfinished jobs are lost." if problem else "",
+            problem="" if problem is None else str(problem),
+            fix="That sets the file aside, and unfinished jobs with it." if is_damaged else "",
         )
-        if problem:
+        if problem is not None:
             return
         left = self.keep.leftovers(self.records.active())
         yield Finding(
@@ -265,7 +266,9 @@ class Ingestion:
 
     def mend(self) -> None:
         """Remove what jobs that have ended left behind, and files of documents that are gone."""
-        if not self.database.problem():
+        if isinstance(self.database.problem(), JobsDamaged):
+            self.database.set_aside()
+        if self.database.problem() is None:
             self.keep.sweep(self.records.active())
             self.stored.sweep(self.records.busy_documents)
 

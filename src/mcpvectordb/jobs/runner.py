@@ -131,6 +131,8 @@ class Runner:
         until = time.monotonic() + timeout_s
         with self._changed:
             threads = list(self._lanes.values())
+        if not threads:
+            return True  # nothing was ours
         for thread in threads:
             thread.join(max(0.0, until - time.monotonic()))
         try:

@@ -48,8 +48,12 @@ class StatusResult(Result):
         return self.model_dump(mode="json", exclude={"notice"} if self.notice is None else None)
 
     @classmethod
-    def of(cls, home: Path, found: Status | None, jobs: Mapping[str, int], notice: str) -> StatusResult:
+    def of(
+        cls, home: Path, found: Status | None, jobs: tuple[Mapping[str, int], str], notice: str
+    ) -> StatusResult:
+        """jobs are counted by state, or it is said why not; the notice is the model's."""
         if found is None:
+            counts, problem = jobs
             return cls(
                 version=__version__,
                 home=str(home),
@@ -61,9 +65,9 @@ class StatusResult(Result):
                 file_count=0,
                 index=IndexRecord(unindexed_chunks=0, has_vector_index=False, unindexed_vectors=0),
                 pending=[],
-                jobs=dict(jobs),
+                jobs=dict(counts),
                 recoveries=[],
-                notice=_NOTHING_YET,
+                notice=" ".join(filter(None, (_NOTHING_YET, problem))),
             )
         return cls(
             version=__version__,
@@ -80,7 +84,7 @@ class StatusResult(Result):
                 unindexed_vectors=found.unindexed_vectors,
             ),
             pending=list(found.pending),
-            jobs=dict(jobs),
+            jobs=dict(found.jobs),
             recoveries=list(found.recoveries),
             notice=" ".join(part for part in (found.notice, notice) if part) or None,
         )
