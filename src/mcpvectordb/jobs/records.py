@@ -64,13 +64,18 @@ class Records:
         self.lease_s = lease_s
 
     def add(self, new: NewJob, job_id: str) -> Job:
-        """Make a job, ours to run; or give the one that is to do the same and has not ended yet."""
+        """Make a job, ours to run; or give the one that is to do the same and has not ended yet.
+
+        Only the newest about a source may be that one: where A, B and A again are said, A is meant.
+        """
         with self._database.changing(create=True) as db:
-            known = db.execute(
-                f"SELECT {_COLUMNS} FROM jobs WHERE key = ? AND {_ACTIVE} AND cancel = 0", (new.key,)
+            newest = db.execute(
+                f"SELECT key, {_COLUMNS} FROM jobs WHERE library = ? AND source = ? AND {_ACTIVE}"
+                " AND cancel = 0 ORDER BY number DESC LIMIT 1",
+                (new.library, new.source),
             ).fetchone()
-            if known is not None:
-                return _job(known)
+            if newest is not None and newest[0] == new.key:
+                return _job(newest[1:])
             db.execute(
                 "INSERT INTO jobs (job_id, kind, priority, key, request, source, library, doc_id, status,"
                 " owner, lease_until, created_at, updated_at)"
