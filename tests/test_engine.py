@@ -8,15 +8,19 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 import pytest
 
 from httpserver import HttpServer
 from knowledge import API, ENGINE_KEY, api, ended, engine_process, killed, serving_engine
 from mcpvectordb.settings import Settings
+from mcpvectordb.store import WorkLock
 from mcpvectordb.stored import safe_name
 from mcpvectordb.vectordb import VectorDB
 from support import PATIENCE_S, Json, environment, long_text, wait_until
@@ -54,6 +58,17 @@ def uploaded(client: httpx.Client, name: str, data: bytes, tags: list[str] | Non
     job = ended(client, sent(client, name, data, tags))
     assert job["status"] == "done", job
     return client.get(f"{API}/documents/{job['document_id']}").json()
+
+
+@contextmanager
+def embedding_held_up(home: Path) -> Iterator[None]:
+    """As by another process on this database: jobs are made, and wait for their turn."""
+    lock = WorkLock(home)
+    wait_until(lock.take)
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def error(answer: httpx.Response, status: int) -> str:
@@ -132,6 +147,7 @@ def test_a_misspelt_setting_is_refused_with_the_nearest_name(tmp_path: Path, com
         ({"query": "a", "top": "5"}, "from 1 to 100"),
         ({"query": "a", "tags": "x"}, "list of strings"),
         ({"query": "a", "tags": ["\n"]}, "not a name"),
+        ({"query": "a", "tags": [""]}, "list of strings of 1 to 200 characters (100 at most)"),
         ({"query": "a", "fts_only": True, "vec_only": True}, "exclude each other"),
         ({"query": "a", "fts_onyl": True}, "Did you mean 'fts_only'?"),
         ({"query": "a", "collection": "memory"}, "no field 'collection'"),
@@ -154,6 +170,7 @@ def test_a_body_that_is_not_as_described_is_refused_with_the_reason(
         ("/documents/one", "whole number"),
         ("/documents/-1", "whole number"),
         (f"/documents/{2**64}", "whole number"),
+        (f"/documents/{'0' * 5000}7", "whole number"),
         ("/status?verbose=1", "no parameters"),
     ],
 )
@@ -235,6 +252,32 @@ def test_documents_are_listed_by_all_of_their_tags(client: httpx.Client) -> None
     assert client.get(f"{API}/documents", params={"tags": "list:a", "limit": 1}).json()["total"] == 2
 
 
+def test_a_note_that_is_deleted_while_its_change_waits_stays_deleted(
+    client: httpx.Client, engine_home: Path
+) -> None:
+    number = noted(client, text="Here for a moment.", tags=["kept?"])
+    address = f"{API}/notes/{number}"
+    others = client.get(f"{API}/jobs").json()["total"]
+    with ThreadPoolExecutor() as threads, embedding_held_up(engine_home):
+        change = threads.submit(client.patch, address, json={"text": "Here again."})
+        wait_until(lambda: client.get(f"{API}/jobs").json()["total"] > others)
+        assert client.delete(f"{API}/documents/{number}").status_code == 200
+    assert f"no document {number}" in error(change.result(), 404)
+    assert error(client.get(f"{API}/documents/{number}"), 404)
+
+
+def test_the_last_of_several_versions_that_wait_is_the_one_that_stays(
+    client: httpx.Client, engine_home: Path
+) -> None:
+    with embedding_held_up(engine_home):
+        notes = [posted(client, text=text, source_path="memory/last.md") for text in ("A.", "B.", "A.")]
+        files = [sent(client, "last.txt", b"Three times.", [tag]) for tag in ("a", "b", "a")]
+    last = ended(client, notes[-1])["document_id"]
+    assert [chunk["text"] for chunk in client.get(f"{API}/documents/{last}").json()["chunks"]] == ["A."]
+    last = ended(client, files[-1])["document_id"]
+    assert client.get(f"{API}/documents/{last}").json()["tags"] == ["a"]
+
+
 # Uploads and stored files
 
 
@@ -255,6 +298,19 @@ def test_an_uploads_bytes_are_kept_until_its_document_is_deleted(
         "title": document["title"],
     }
     assert not (engine_home / "files" / document["doc_id"]).exists()
+
+
+def test_an_upload_that_waits_for_its_turn_is_on_the_disk_and_not_in_memory(tmp_path: Path) -> None:
+    size, home = 40 * 2**20, tmp_path / "database"
+    with killed(*engine_process(home)) as engine, api(engine) as client:
+        noted(client, text="All is imported and loaded.")
+        process = psutil.Process(engine.process.pid)
+        with embedding_held_up(home):
+            before = process.memory_info().rss
+            job = sent(client, "large.txt", b"A line of many.\n" * (size // 16))
+            assert client.get(f"{API}/jobs/{job['job_id']}").json()["status"] == "queued"
+            assert process.memory_info().rss - before < size / 2
+            assert [path.stat().st_size for path in (home / "jobs").glob("*/content")] == [size]
 
 
 def test_the_same_bytes_again_set_the_tags_they_were_given(client: httpx.Client) -> None:
@@ -292,6 +348,7 @@ FILE = 'name="file"; filename="a.txt"\r\n\r\nHello\r\n'
         (form(FILE, end=""), "cut off"),
         (form(FILE, 'name="tags"\r\n\r\n["a", 1]\r\n'), "list of strings"),
         (form(FILE, 'name="tags"\r\n\r\n["a"\r\n'), "JSON"),
+        (form(FILE, *(f'name="tags"\r\n\r\n{n}\r\n' for n in range(101))), "100 at most"),
         (form('name="file"; filename="../a.txt"\r\n\r\nHello\r\n'), "path"),
         (form('name="file"; filename=".."\r\n\r\nHello\r\n'), "no name"),
         (form('name="file"\r\n\r\nHello\r\n'), "file name"),
@@ -304,6 +361,7 @@ FILE = 'name="file"; filename="a.txt"\r\n\r\nHello\r\n'
         "cut off",
         "tags of numbers",
         "tags of no JSON",
+        "too many tags",
         "path",
         "parent",
         "no file name",
@@ -383,6 +441,7 @@ def test_another_library_cannot_be_reached_by_any_call(tmp_path: Path) -> None:
         assert client.get(f"{API}/jobs").json() == {"jobs": [], "total": 0}
         status = client.get(f"{API}/status").json()
         assert (status["documents"], status["chunks"], sum(status["queue"].values())) == (0, 0, 0)
+        assert set(status["index"].values()) == {0}
         for refused in (
             client.get(f"{API}/documents/{number}"),
             client.delete(f"{API}/documents/{number}"),
@@ -390,6 +449,8 @@ def test_another_library_cannot_be_reached_by_any_call(tmp_path: Path) -> None:
             client.get(f"{API}/jobs/{job_id}"),
         ):
             assert "private" not in error(refused, 404)
+        refusals = [error(client.get(f"{API}/jobs/{one}"), 404) for one in (job_id, "0" * 32)]
+        assert refusals[0].replace(job_id, "0" * 32) == refusals[1]
         noted(client, text="A note of the knowledge base's own.")
         assert client.get(f"{API}/status").json()["documents"] == 1
     with serving_engine(home, KB_LIBRARIES="kb, private") as engine, api(engine) as client:

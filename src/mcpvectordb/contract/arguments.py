@@ -165,26 +165,30 @@ def _described_one(schema: Schema) -> str:
         if low is not None
         else ""
     )
-    short, long = schema.get("minLength"), schema.get("maxLength")
-    length = (
-        f" of {short or 0} to {long} characters"
-        if long is not None
-        else " that is not empty"
-        if short
-        else ""
-    )
-    most = schema.get("maxItems")
-    items = f" ({most} at the most)" if most is not None else ""
+    if schema.get("type") == "array":
+        return _described_list(schema)
     names = {
         "string": "a string",
         "integer": "an integer",
         "number": "a number",
         "boolean": "true or false",
         "object": "an object",
-        "array": f"a list of strings{items}",
         "null": "null",
     }
-    return names.get(str(schema.get("type")), "a value") + bounds + length
+    return names.get(str(schema.get("type")), "a value") + bounds + _length(schema)
+
+
+def _described_list(schema: Schema) -> str:
+    """`a list of strings of 1 to 200 characters (100 at most)`."""
+    most = schema.get("maxItems")
+    return f"a list of strings{_length(schema.get('items', {}))}" + (f" ({most} at most)" if most else "")
+
+
+def _length(schema: Schema) -> str:
+    short, long = schema.get("minLength"), schema.get("maxLength")
+    if long is not None:
+        return f" of {short or 0} to {long} characters"
+    return " that is not empty" if short else ""
 
 
 def _shown(value: object) -> str:

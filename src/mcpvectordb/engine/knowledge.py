@@ -13,7 +13,7 @@ from mcpvectordb import __version__
 from mcpvectordb.checks import tags_of
 from mcpvectordb.contract import knowledge
 from mcpvectordb.errors import ArgumentError, CallTimeout, DocumentNotFound, JobNotFound, NotANote
-from mcpvectordb.models import Document, JobStatus, Mode, document_uuid
+from mcpvectordb.models import Document, JobStatus, Mode, Status, document_uuid
 from mcpvectordb.vectordb import VectorDB
 
 from . import requests, shapes
@@ -66,9 +66,13 @@ class Knowledge:
         return knowledge.Jobs(jobs=[shapes.job(job) for job in page.jobs], total=page.total)
 
     def job(self, job_id: str) -> knowledge.Job:
-        found = self._db.job(job_id)
-        if found.library not in self._libraries:
-            raise JobNotFound(f"There is no job {job_id[:60]!r}.")
+        try:
+            found = self._db.job(job_id)
+        except JobNotFound:
+            found = None
+        # Of another library or none at all: the same words for both.
+        if found is None or found.library not in self._libraries:
+            raise JobNotFound(f"There is no job {job_id[:60]!r}. List them to see those there are.")
         return shapes.job(found)
 
     def documents(self, asked: requests.ListDocuments) -> knowledge.Documents | knowledge.Matches:
@@ -109,9 +113,12 @@ class Knowledge:
             library=note.library,
             tags=asked.tags,
             refresh=True,
+            must_exist=True,
         )
         try:
             done = task.result(_CHANGE_S)
+        except DocumentNotFound as exc:
+            raise _unknown(document_id) from exc
         except TimeoutError as exc:
             raise CallTimeout(
                 f"The note is being indexed still; look at job {task.job_id} with GET /jobs or kb_jobs."
@@ -124,10 +131,10 @@ class Knowledge:
         return knowledge.Deleted(status="deleted", document_id=document_id, title=document.title)
 
     def status(self) -> knowledge.Status:
-        seen = [one for one in self._db.list_libraries() if one.name in self._libraries]
         found = self._db.status()
+        seen = [one for one in found.libraries if one.name in self._libraries] if found else []
         model = None if found is None else found.model
-        chunks = 0 if found is None else found.passages
+        chunks = sum(one.chunk_count for one in seen)
         counted = self._db.begin.records.counts(self._libraries)
         return knowledge.Status(
             version=__version__,
@@ -136,15 +143,15 @@ class Knowledge:
             else {key: model.get(key) for key in ("name", "repository", "precision", "dimensions")},
             device=self._db.models.device(model),
             documents=sum(one.document_count for one in seen),
-            chunks=sum(one.chunk_count for one in seen),
+            chunks=chunks,
             queue={status: counted.get(status, 0) for status in get_args(JobStatus)},
             index={
                 "chunks": chunks,
-                "chunks_by_words": 0 if found is None else chunks - found.unindexed_passages,
+                "chunks_by_words": 0 if found is None else _share(chunks, found, found.unindexed_passages),
                 "has_vector_index": found is not None and found.has_vector_index,
                 "chunks_by_vectors": 0
                 if found is None or not found.has_vector_index
-                else chunks - found.unindexed_vectors,
+                else _share(chunks, found, found.unindexed_vectors),
             },
             notice=(found.notice or None) if found is not None else None,
         )
@@ -152,9 +159,7 @@ class Knowledge:
     def _find(self, document_id: int) -> Document:
         found = self._db.read.numbered(document_id)
         if found is None or found.library not in self._libraries:
-            raise DocumentNotFound(
-                f"There is no document {document_id}. Take a document_id from a search or a list."
-            )
+            raise _unknown(document_id)
         return found
 
     def _details(self, document: Document, *, notice: str = "") -> knowledge.Details:
@@ -168,3 +173,18 @@ class Knowledge:
         start = note.title.removesuffix("…")
         is_of_text = note.title in lines or (start != note.title and any(start in line for line in lines))
         return "" if is_of_text else note.title
+
+
+def _share(chunks: int, found: Status, unindexed: int) -> int:
+    """How many of the chunks an index covers: as large a share of them as of the table.
+
+    How many there are in the other libraries is theirs to know, and indexes do not tell libraries apart.
+    """
+    # Written beside the counting, there may be more to index than was counted before.
+    return round(chunks * max(0.0, 1 - unindexed / found.passages)) if found.passages else 0
+
+
+def _unknown(document_id: int) -> DocumentNotFound:
+    return DocumentNotFound(
+        f"There is no document {document_id}. Take a document_id from a search or a list."
+    )

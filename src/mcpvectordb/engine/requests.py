@@ -45,6 +45,12 @@ class Note(Arguments):
     )
 
 
+class File(Arguments):
+    """What is said of a file that comes as a form."""
+
+    tags: Tags = None
+
+
 class NoteChange(Arguments):
     text: Text
     tags: Tags = Field(None, description="Left out, the note keeps its tags")

@@ -30,6 +30,7 @@ class Request:
     metadata: Metadata | None = None
     tags: tuple[str, ...] | None = None
     refresh: bool = False  # index again even if the bytes are the same
+    must_exist: bool = False  # a change of what is stored: DocumentNotFound if it is deleted meanwhile
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,6 +52,7 @@ class Draft:
             embed_hashes=self.hashes,
             vectors=self.spool.rows(self.hashes),
             keeps_tags=self.request.tags is None,
+            must_exist=self.request.must_exist,
         )
 
 

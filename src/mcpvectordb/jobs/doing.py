@@ -131,6 +131,7 @@ def record_of(request: Request) -> dict[str, object]:
         "metadata": None if request.metadata is None else dict(request.metadata),
         "tags": None if request.tags is None else list(request.tags),
         "refresh": request.refresh,
+        "must_exist": request.must_exist,
     }
 
 
@@ -141,4 +142,5 @@ def request_of(record: Mapping[str, object], source: Source) -> Request:
         metadata=cast("Metadata | None", record["metadata"]),
         tags=None if tags is None else tuple(tags),
         refresh=bool(record["refresh"]),
+        must_exist=bool(record.get("must_exist")),  # jobs of older programs do not say
     )

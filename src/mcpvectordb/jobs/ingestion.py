@@ -84,6 +84,15 @@ class _Asked:
         tags = tags_of(options.get("tags"))
         return _Asked(library=library, metadata=metadata, tags=tags, refresh=options.get("refresh", False))
 
+    def of_source(self, source: Source, *, must_exist: bool = False) -> Request:
+        return Request(
+            source=source,
+            metadata=self.metadata,
+            tags=self.tags,
+            refresh=self.refresh,
+            must_exist=must_exist,
+        )
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reading:
@@ -171,9 +180,18 @@ class Ingestion:
         )
 
     def note(
-        self, content: str, *, source_path: str | None = None, title: str = "", **options: Unpack[Options]
+        self,
+        content: str,
+        *,
+        source_path: str | None = None,
+        title: str = "",
+        must_exist: bool = False,
+        **options: Unpack[Options],
     ) -> Task[Ingested]:
-        """A note; one with the source_path of another takes its place."""
+        """A note; one with the source_path of another takes its place.
+
+        With must_exist there has to be that other one until the end, or the job fails: DocumentNotFound.
+        """
         asked = _Asked.of(options)
         if source_path is not None:
             check_name("source_path", source_path, most_chars=_MOST_SOURCE_CHARS)
@@ -183,7 +201,7 @@ class Ingestion:
         note = self._written(
             "note", name, content, asked.library, title=title, fallback_title=_first_line(content)
         )
-        return self._source(note, asked)
+        return self._source(note, asked, must_exist=must_exist)
 
     def upload(self, path: Path, name: str, **options: Unpack[Options]) -> Task[Ingested]:
         """A file that was sent to us. It is moved away from path, whatever comes of it."""
@@ -197,14 +215,16 @@ class Ingestion:
                 )
             with path.open("rb") as stream:
                 content_hash = hashlib.file_digest(stream, "sha256").hexdigest()
+            # Without its bytes: those stay on the disk until its turn has come.
             source = Source(
                 name=f"upload:{content_hash[:16]}/{name}",
                 library=asked.library,
                 kind="upload",
-                data=path.read_bytes(),
+                data=b"",
                 file_name=name,
             )
-            return self._source(source, asked, content=path, always=True)
+            new = _new_job(asked.of_source(source), content_hash)
+            return cast("Task[Ingested]", self.runner.start(new, content=path))
         except OSError as exc:
             raise SourceError(f"{name} cannot be read: {exc.strerror or exc}. Send it again.") from exc
         finally:
@@ -272,25 +292,15 @@ class Ingestion:
             self.keep.sweep(self.records.active())
             self.stored.sweep(self.records.busy_documents)
 
-    def _source(
-        self, source: Source, asked: _Asked, *, content: Path | None = None, always: bool = False
-    ) -> Task[Ingested]:
-        """always makes a job, for callers that were promised one."""
-        request = Request(source=source, metadata=asked.metadata, tags=asked.tags, refresh=asked.refresh)
+    def _source(self, source: Source, asked: _Asked, *, must_exist: bool = False) -> Task[Ingested]:
+        request = asked.of_source(source, must_exist=must_exist)
         unchanged = self._ingester.unchanged(request)
-        if unchanged is not None and not always:
+        if unchanged is not None:
             result = replace(unchanged, notice=self._noticed(unchanged.notice))
             return Task(source=source.name, library=source.library, doc_id=source.doc_id, result=result)
-        new = NewJob(
-            kind=source.kind,
-            source=source.name,
-            library=source.library,
-            doc_id=source.doc_id,
-            content_hash=source.content_hash,
-            request=record_of(request) | {"source": described(source)},
-        )
+        new = _new_job(request, source.content_hash)
         # A file is read again where it lies; what came from elsewhere is kept until it is done with.
-        kept = None if source.kind == "file" else content or source.data
+        kept = None if source.kind == "file" else source.data
         return cast("Task[Ingested]", self.runner.start(new, source=source, content=kept))
 
     def _written(
@@ -311,6 +321,18 @@ class Ingestion:
             title=title,
             fallback_title=fallback_title,
         )
+
+
+def _new_job(request: Request, content_hash: str) -> NewJob:
+    source = request.source
+    return NewJob(
+        kind=source.kind,
+        source=source.name,
+        library=source.library,
+        doc_id=source.doc_id,
+        content_hash=content_hash,
+        request=record_of(request) | {"source": described(source)},
+    )
 
 
 def _first_line(content: str) -> str:

@@ -74,7 +74,7 @@ class UploadChunk(Arguments):
     data: str = Field(
         min_length=1, max_length=_MOST_DATA_CHARS, description="A part of the file in base64, 4 MiB at most"
     )
-    chunk_index: int = Field(ge=0, lt=MOST_CHUNKS, description="0 for the first part, in any order")
+    chunk_index: int = Field(ge=0, le=MOST_CHUNKS - 1, description="0 for the first part, in any order")
 
 
 class UploadFinish(Arguments):

@@ -42,6 +42,7 @@ class Entry:
     embed_hashes: Sequence[str]
     vectors: VectorRows
     keeps_tags: bool = False  # those that the version in the table has when this one takes its place
+    must_exist: bool = False  # else nothing is written: what was deleted meanwhile stays deleted
 
 
 class _Part(NamedTuple):

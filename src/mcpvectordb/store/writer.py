@@ -44,6 +44,7 @@ class Writer:
             found = migrate(self._connection, found)
             table = self._connection.table()
             if table is None:
+                _check_they_exist(entries, {})
                 first = self._connection.create_table(found.table, stream_of(entries, {}, found.dimensions))
                 self._say_it_has_a_table(found)
                 self._index(first)
@@ -100,6 +101,7 @@ class Writer:
     def _replace(self, table: Table, entries: Sequence[Entry], dimensions: int) -> list[bool]:
         self._heal(table)
         old = self._old(table, entries)
+        _check_they_exist(entries, old)
         surplus: dict[str, range] = {
             entry.document.doc_id: range(len(entry.chunks), old[entry.document.doc_id]["chunk_count"])
             for entry in entries
@@ -204,6 +206,13 @@ def _with_tags_of(old: Mapping[str, Row], entry: Entry) -> Entry:
     if row is None or not entry.keeps_tags:
         return entry
     return replace(entry, document=replace(entry.document, tags=tuple(row["tags"])))
+
+
+def _check_they_exist(entries: Sequence[Entry], old: Mapping[str, Row]) -> None:
+    """A document may have been deleted while its next version was being embedded."""
+    for entry in entries:
+        if entry.must_exist and entry.document.doc_id not in old:
+            raise _unknown(entry.document.doc_id)
 
 
 def _unknown(doc_id: str) -> DocumentNotFound:
