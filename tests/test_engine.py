@@ -6,10 +6,12 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ import pytest
 
 from httpserver import HttpServer
 from knowledge import API, ENGINE_KEY, api, ended, engine_process, killed, serving_engine
+from mcpvectordb.engine.http import sweep_until
 from mcpvectordb.settings import Settings
 from mcpvectordb.store import WorkLock
 from mcpvectordb.stored import safe_name
@@ -492,6 +495,25 @@ def test_a_file_without_its_document_is_swept_at_the_next_start(tmp_path: Path) 
         assert engine.process.poll() is None
     (stored,) = files_of(home, document)
     assert stored.name == "stays.txt"
+
+
+def test_what_was_too_young_at_the_start_is_swept_later(tmp_path: Path) -> None:
+    closing, home = threading.Event(), tmp_path / "database"
+    left = [home / "files" / "00000000-0000-4000-8000-000000000000", home / "incoming" / "half"]
+    with VectorDB(Settings.model_validate({"home": home, "model": "minilm"})) as db:
+        sweeping = partial(sweep_until, closing, db, every_s=0.01)
+        with ThreadPoolExecutor() as threads:
+            try:
+                swept = threads.submit(sweeping)
+                left[0].mkdir(parents=True)
+                left[1].parent.mkdir()
+                left[1].touch()
+                for path in left:
+                    os.utime(path, (time.time() - 3600, time.time() - 3600))
+                wait_until(lambda: not any(path.exists() for path in left))
+            finally:
+                closing.set()
+        swept.result()
 
 
 def test_doctor_checks_stored_files(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import logging
 import threading
 import time
+from functools import partial
 
 from mcpvectordb import web
 from mcpvectordb.errors import VectorDBError
@@ -43,7 +44,8 @@ def serve_engine(db: VectorDB, settings: KbSettings, *, host: str, port: int) ->
     ending = web.Ending()
     ending.on_closing(db.stop)
     db.serve_jobs()
-    threading.Thread(target=_sweep, args=(db,), name="stored-files", daemon=True).start()
+    sweeping = partial(sweep_until, ending.closing, db, every_s=_STALE_S)
+    threading.Thread(target=sweeping, name="stored-files", daemon=True).start()
     api = Api(
         Knowledge(db, settings.library_names),
         incoming=db.settings.home / _INCOMING,
@@ -52,6 +54,14 @@ def serve_engine(db: VectorDB, settings: KbSettings, *, host: str, port: int) ->
     )
     what = f"the knowledge base ({', '.join(settings.library_names)}) at {listening.url}"
     web.serve(api.app(), listening, rules, ending, what=what, grace_s=db.settings.shutdown_s)
+
+
+def sweep_until(closing: threading.Event, db: VectorDB, *, every_s: float) -> None:
+    """Sweep now and again: what has just been left by a crash is too young to be told from what is in use."""
+    while True:
+        _sweep(db)
+        if closing.wait(every_s):
+            return
 
 
 def _sweep(db: VectorDB) -> None:
