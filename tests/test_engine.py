@@ -135,6 +135,15 @@ def test_a_misspelt_setting_is_refused_with_the_nearest_name(tmp_path: Path, com
     assert "secret" not in refused.stderr
 
 
+def test_a_library_that_could_hold_nothing_stops_the_start(tmp_path: Path) -> None:
+    command, env = engine_process(tmp_path, KB_LIBRARIES="kb, two\nlines")
+    refused = subprocess.run(
+        command, env=env, capture_output=True, encoding="utf-8", timeout=PATIENCE_S, check=False
+    )
+    assert refused.returncode == 1
+    assert "KB_LIBRARIES" in refused.stderr and "not a name" in refused.stderr
+
+
 # Borders
 
 

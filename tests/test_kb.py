@@ -259,10 +259,24 @@ def test_an_engine_that_does_not_answer_is_given_up(tmp_path: Path) -> None:
             assert "busy" in agent.error("kb_status")
 
 
-@pytest.mark.parametrize("url", ["engine:8000", "ftp://engine", "http://", "http://[::1", "/api"])
-def test_an_engines_address_that_is_none_is_refused(url: str) -> None:
-    with pytest.raises(ConfigError, match="KB_ENGINE_URL"):
+@pytest.mark.parametrize(
+    "url",
+    [
+        "engine:8000",
+        "ftp://engine",
+        "http://",
+        "http://[::1",
+        "/api",
+        "http://engine:99999",
+        "http://engine:8000?key=secret",
+        "http://engine:8000#secret",
+        "http://agent:secret@engine:8000",
+    ],
+)
+def test_an_engines_address_that_is_none_is_refused_and_no_secret_shown(url: str) -> None:
+    with pytest.raises(ConfigError, match="KB_ENGINE_URL") as refused:
         Engine(url)
+    assert "secret" not in str(refused.value)
 
 
 def test_the_engines_client_raises_where_nobody_answers() -> None:

@@ -9,6 +9,7 @@ import time
 from functools import partial
 
 from mcpvectordb import web
+from mcpvectordb.checks import check_name
 from mcpvectordb.errors import VectorDBError
 from mcpvectordb.kb_settings import KbSettings
 from mcpvectordb.vectordb import VectorDB
@@ -30,7 +31,9 @@ _NO_KEY = (
 
 
 def serve_engine(db: VectorDB, settings: KbSettings, *, host: str, port: int) -> None:
-    """Serve until told to end by a signal, or a ConfigError that says why not."""
+    """Serve until told to end by a signal, or an error that says why not."""
+    for name in settings.library_names:
+        check_name("library of KB_LIBRARIES", name)
     tokens = web.read_tokens(settings.api_key, None, variable="KB_API_KEY")
     listening = web.listen(host, port, open_without_token=None if tokens else _NO_KEY)
     max_file_mb = db.settings.max_file_mb

@@ -21,6 +21,7 @@ _CONNECT_S = 5.0
 # The engine works at few calls at once; more connections than this would only wait there instead of here.
 _MOST_CONNECTIONS = 32
 _BASE = "/api/v1"
+_HIGHEST_PORT = 65_535
 
 
 class Engine:
@@ -31,6 +32,12 @@ class Engine:
             raise ConfigError(f"KB_ENGINE_URL is not an address: {exc}.") from exc
         if base.scheme not in ("http", "https") or not base.host:
             raise ConfigError(f"KB_ENGINE_URL is {url!r}: write it like http://engine:8000.")
+        if base.userinfo or base.query or base.fragment or (base.port or 0) > _HIGHEST_PORT:
+            # Not shown: it may hold a password, which would then be in every refusal too.
+            raise ConfigError(
+                "KB_ENGINE_URL takes a scheme, a host, a port up to 65535 and a path, nothing else: write "
+                "it like http://engine:8000. The engine's key is KB_API_KEY."
+            )
         self.url = str(base)
         self._client = httpx.AsyncClient(
             base_url=base.copy_with(path=base.path.rstrip("/") + _BASE),
