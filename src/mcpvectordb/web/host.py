@@ -88,10 +88,11 @@ async def _serve(app: ASGIApp, listening: Listening, ending: Ending, what: str, 
         await asyncio.wait({serving, telling}, return_when=asyncio.FIRST_COMPLETED)
         telling.cancel()
         if not serving.done():
-            logger.info("Ending: running calls have %g s to finish", grace_s)
             ending.begun = True
             for listener in getattr(server, "servers", ()):
                 listener.close()
+            # Now that it is true: whoever reads it finds nobody listening.
+            logger.info("Ending: running calls have %g s to finish", grace_s)
             with patience:
                 is_done = await ending.wait(grace_s)
                 await ending.close()
