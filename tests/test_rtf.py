@@ -7,7 +7,7 @@ import random
 import pytest
 
 from converting import CONVERTER
-from mcpvectordb.convert.read import rtf_body
+from mcpvectordb.convert.read.rtf import body as rtf_body
 from mcpvectordb.convert.read.rtf import read
 from mcpvectordb.errors import ConversionError
 from mcpvectordb.models import Converted, Source

@@ -22,7 +22,7 @@ from mcpvectordb.errors import ConversionError
 from . import Read
 from .book_package import PAGE_NAMES, Package, contents, encrypted, package, package_paths
 from .lines import closed, one_line, tidied
-from .xml_tree import DefinesEntities, Node, parse
+from .xml.tree import DefinesEntities, Node, parse
 
 _CONTAINER = "META-INF/container.xml"
 _ENCRYPTION = "META-INF/encryption.xml"

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .lines import one_line
-from .xml_tree import Node, name_of
+from .xml.tree import Node, name_of
 
 PAGE_NAMES = (".xhtml", ".html", ".htm", ".xml.html")
 _PAGE_TYPES = frozenset(

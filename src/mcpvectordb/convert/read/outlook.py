@@ -18,9 +18,9 @@ import olefile  # pyright: ignore
 from mcpvectordb.convert.text import decode_html
 from mcpvectordb.errors import ConversionError
 
-from . import rtf_body
 from .letter import DEEPEST, Attachment, Letter
 from .mail_words import text as decoded
+from .rtf import body as rtf_body
 
 _PROPERTIES = "__properties_version1.0"
 _STREAM = "__substg1.0_"

@@ -10,8 +10,11 @@ from mcpvectordb.convert.page import convert_html
 from mcpvectordb.convert.text import decode, decode_html
 from mcpvectordb.errors import ConversionError, UnsupportedType
 
-from . import Read, flat_office, json_text, xml_data, xml_prose, xml_tree
+from . import Read, flat_office, json_text
 from .lines import fenced, one_line, tidied
+from .xml import data as xml_data
+from .xml import prose as xml_prose
+from .xml import tree as xml_tree
 
 _NOTHING = frozenset({"{}", "[]", "null", '""', "[{}]", "[[]]"})
 _LINES = (".jsonl", ".ndjson")

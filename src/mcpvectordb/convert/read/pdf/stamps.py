@@ -9,9 +9,9 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from .pdf_lines import Box, read_lines
-from .pdf_raw import opened_page, raw
-from .pdf_text import clean, mended
+from .lines import Box, read_lines
+from .raw import opened_page, raw
+from .text import clean, mended
 
 _STAMPS = (raw.FPDF_ANNOT_STAMP, raw.FPDF_ANNOT_WATERMARK)
 # All that lies on a page is made part of it. Drawings carry tens of thousands of annotations, which is more

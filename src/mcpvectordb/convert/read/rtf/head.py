@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from .office.prose import Format
-from .office.word_styles import code_name, heading_name, quote_name
-from .rtf_letters import Font, Letters
-from .rtf_story import Style
+from mcpvectordb.convert.read.office.prose import Format
+from mcpvectordb.convert.read.office.word_styles import code_name, heading_name, quote_name
+
+from .letters import Font, Letters
+from .story import Style
 
 _DEEPEST = 10
 

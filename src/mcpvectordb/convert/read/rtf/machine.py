@@ -11,10 +11,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .office.prose import PLAIN, Format
-from .rtf_field import Field
-from .rtf_letters import Letters
-from .rtf_story import Paragraph, Story
+from mcpvectordb.convert.read.office.prose import PLAIN, Format
+
+from .field import Field
+from .letters import Letters
+from .story import Paragraph, Story
 
 _TOKEN = re.compile(
     rb"\\(?:([a-zA-Z]{1,40})(-?\d{1,10})? ?|'([0-9a-fA-F]{2})|([^a-zA-Z]))"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from . import xml_names as names
-from .tables import markdown_table
-from .xml_inline import inline
-from .xml_tree import Node, name_of
+from mcpvectordb.convert.read.tables import markdown_table
+
+from . import names
+from .inline import inline
+from .tree import Node, name_of
 
 # No real table is wider, and a file may claim any number.
 _WIDEST_SPAN = 50

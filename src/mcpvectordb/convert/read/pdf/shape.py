@@ -6,8 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from .pdf_layout import Block
-from .pdf_page import PageRead
+from .layout import Block
+from .page import PageRead
 
 # Larger than the text around it by this factor is a heading.
 _LARGER = 1.12

@@ -10,19 +10,19 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from mcpvectordb.convert.read import Read
+from mcpvectordb.convert.read.office.prose import paragraph
+from mcpvectordb.convert.read.office.titles import useful_title
 from mcpvectordb.errors import ConversionError
 from mcpvectordb.models import PageMark
 
-from . import Read
-from .office.prose import paragraph
-from .office.titles import useful_title
-from .pdf_layout import Block
-from .pdf_notes import attachments
-from .pdf_notices import XFA_NOTICE, attachments_notice, missing_notice, no_text, scanned_notice
-from .pdf_page import PageRead, read_page
-from .pdf_raw import CannotOpen, form_of, opened, opened_page, raw, string
-from .pdf_shape import Headings, plain_key, without_running
-from .pdf_text import HYPHEN, clean, compounds, mended
+from .layout import Block
+from .notes import attachments
+from .notices import XFA_NOTICE, attachments_notice, missing_notice, no_text, scanned_notice
+from .page import PageRead, read_page
+from .raw import CannotOpen, form_of, opened, opened_page, raw, string
+from .shape import Headings, plain_key, without_running
+from .text import HYPHEN, clean, compounds, mended
 
 # A page tree that promises a million pages and has ten is damaged at its end.
 _MOST_MISSING_IN_A_ROW = 1_000

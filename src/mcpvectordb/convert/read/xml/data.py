@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator
 
 from mcpvectordb.convert.page import to_markdown as html_to_markdown
+from mcpvectordb.convert.read.lines import closed, one_line, plain_in_markdown, tidied
 
-from .lines import closed, one_line, plain_in_markdown, tidied
-from .xml_tree import Node, Tree, comment, comments_before
+from .tree import Node, Tree, comment, comments_before
 
 # Markup within a text, escaped: what feeds and financial reports carry.
 _HTML = re.compile(

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from .pdf_lines import Box, turned
-from .pdf_raw import raw
+from .lines import Box, turned
+from .raw import raw
 
 # Maps and diagrams have tens of thousands of paths, and no table.
 _MOST_OBJECTS = 20_000

@@ -7,8 +7,8 @@ import re
 from statistics import median
 from typing import Any
 
-from .pdf_raw import raw
-from .pdf_text import NOTHING
+from .raw import raw
+from .text import NOTHING
 
 _LINE = re.compile(r"[^\r\n]+")
 _LONE_LETTER = re.compile(r"(?<!\S)[^\W\d_](?!\S)")

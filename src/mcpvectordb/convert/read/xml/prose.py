@@ -1,6 +1,6 @@
 """XML that is a text to Markdown: headings by depth, paragraphs, lists, tables, code, references.
 
-Works from the names of elements (xml_names.py) and, where it does not know one, from where the text stands:
+Works from the names of elements (names.py) and, where it does not know one, from where the text stands:
 text beside elements is running text, a leaf among leaves is a field of a record.
 """
 
@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from . import xml_names as names
-from .lines import fenced, one_line
-from .xml_data import is_encoded, is_html, passage
-from .xml_inline import has_own_text, inline
-from .xml_table import table as markdown_table
-from .xml_tree import Node, name_of
+from mcpvectordb.convert.read.lines import fenced, one_line
+
+from . import names
+from .data import is_encoded, is_html, passage
+from .inline import has_own_text, inline
+from .table import table as markdown_table
+from .tree import Node, name_of
 
 # If less of the letters than this are in paragraphs or beside elements, it is data.
 _LEAST_PROSE = 0.4

@@ -10,18 +10,18 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from mcpvectordb.convert.read import Read
+from mcpvectordb.convert.read.office.flow import Flow, tidy
+from mcpvectordb.convert.read.office.prose import PLAIN, Format, image, one_line
+from mcpvectordb.convert.read.office.titles import useful_title
 from mcpvectordb.convert.text import is_binary
 from mcpvectordb.errors import ConversionError
 
-from . import Read
-from .office.flow import Flow, tidy
-from .office.prose import PLAIN, Format, image, one_line
-from .office.titles import useful_title
-from .rtf_field import Field
-from .rtf_head import FontTable, StyleSheet
-from .rtf_machine import Group, Machine
-from .rtf_story import Paragraph, Story
-from .rtf_words import (
+from .field import Field
+from .head import FontTable, StyleSheet
+from .machine import Group, Machine
+from .story import Paragraph, Story
+from .words import (
     BREAKS,
     FORMATS,
     IGNORED,

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import struct
 
+from mcpvectordb.convert.read import rtf
 from mcpvectordb.errors import ConversionError
-
-from . import rtf
 
 _RING = 4096
 _PREFILLED = (

@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from .pdf_columns import Row, aligned_tables, has_aligned_gap, in_columns
-from .pdf_grid import Table, Words
-from .pdf_lines import WIDE_GAP, Line
-from .pdf_text import HYPHEN, clean, joined
-from .tables import markdown_table
+from mcpvectordb.convert.read.tables import markdown_table
+
+from .columns import Row, aligned_tables, has_aligned_gap, in_columns
+from .grid import Table, Words
+from .lines import WIDE_GAP, Line
+from .text import HYPHEN, clean, joined
 
 Kind = Literal["text", "item", "row", "table"]
 Bold = Callable[[int], bool]  # whether the character of this number is set in bold

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .pdf_raw import raw, string
-from .pdf_text import clean
+from .raw import raw, string
+from .text import clean
 
 # Drawings of maps carry tens of thousands of annotations, and no note.
 _MOST = 5_000

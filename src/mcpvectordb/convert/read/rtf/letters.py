@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 from dataclasses import dataclass, field
 
-from .office.symbols import symbol
+from mcpvectordb.convert.read.office.symbols import symbol
 
 # Code pages of the charsets that fonts name. 0 is left to the document, 2 is a font of signs.
 _CODE_PAGES = {

@@ -11,14 +11,14 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from .pdf_grid import ruled_tables
-from .pdf_layout import Block, blocks_of
-from .pdf_lines import Box, Line, PageText, read_lines, turned, words_of
-from .pdf_notes import written_on
-from .pdf_raw import raw
-from .pdf_rules import drawn_on, is_pictured, page_box
-from .pdf_stamps import stamps_on
-from .pdf_text import clean
+from .grid import ruled_tables
+from .layout import Block, blocks_of
+from .lines import Box, Line, PageText, read_lines, turned, words_of
+from .notes import written_on
+from .raw import raw
+from .rules import drawn_on, is_pictured, page_box
+from .stamps import stamps_on
+from .text import clean
 
 _EVERYWHERE: Box = (-1e9, -1e9, 1e9, 1e9)
 # A page with no more than this may be a picture with a stamp on it.

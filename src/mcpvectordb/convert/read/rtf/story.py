@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from .office.cells import Cell, write_table
-from .office.flow import Flow
-from .office.prose import Format, Span, clean_code, inline, one_line
+from mcpvectordb.convert.read.office.cells import Cell, write_table
+from mcpvectordb.convert.read.office.flow import Flow
+from mcpvectordb.convert.read.office.prose import Format, Span, clean_code, inline, one_line
 
 _ORDERED = re.compile(r"\d{1,9}[.)]")
 # A list that a program wrote by hand, with a tab after the mark or a bullet that is nothing else.

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from statistics import mean, median
 
-from .pdf_grid import Table, Words
-from .pdf_lines import Line
-from .pdf_text import clean
+from .grid import Table, Words
+from .lines import Line
+from .text import clean
 
 Row = list[Line]  # what stands on one baseline, left to right, a wide gap between each two
 

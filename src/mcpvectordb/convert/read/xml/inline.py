@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
-from . import xml_names as names
-from .lines import one_line
-from .xml_data import is_encoded
-from .xml_tree import Node, name_of
+from mcpvectordb.convert.read.lines import one_line
+
+from . import names
+from .data import is_encoded
+from .tree import Node, name_of
 
 _LINKS = frozenset({"ext-link", "uri", "ulink", "link", "a", "ref", "xref", "self-uri", "ptr"})
 _TARGETS = frozenset({"href", "url", "target"})

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from .office.prose import Format
-from .office.symbols import symbol
+from mcpvectordb.convert.read.office.prose import Format
+from mcpvectordb.convert.read.office.symbols import symbol
 
 _PAGE_NUMBERS = frozenset({"PAGE", "NUMPAGES", "SECTIONPAGES", "SECTION"})
 _HYPERLINK = re.compile(r"""\s*HYPERLINK\s+(?:"([^"]*)"|([^\s"\\]\S*))""", re.I)

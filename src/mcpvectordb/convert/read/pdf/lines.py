@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from .pdf_raw import raw
-from .pdf_spacing import without_false_blanks
-from .pdf_text import HYPHEN
+from .raw import raw
+from .spacing import without_false_blanks
+from .text import HYPHEN
 
 _SPAN = re.compile(f"[^\\s{HYPHEN}](?:[^\\r\\n{HYPHEN}]*[^\\s{HYPHEN}])?{HYPHEN}?")
 _BLANKS = re.compile(r"\s+")

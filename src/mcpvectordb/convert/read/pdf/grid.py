@@ -6,9 +6,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from .pdf_lines import Line
-from .pdf_rules import Drawn
-from .pdf_text import clean, joined
+from .lines import Line
+from .rules import Drawn
+from .text import clean, joined
 
 Words = Callable[[Line], Iterable[tuple[str, float, float]]]
 Rule = tuple[float, float, float]  # position, start, end
