@@ -215,16 +215,16 @@ def test_searching_is_limited_to_a_library_and_to_tags(home: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "keyword", "vector"])
-def test_copies_of_a_passage_take_no_place_from_different_ones(home: Path, mode: Mode) -> None:
+def test_copies_of_a_passage_take_no_place_from_one_that_is_nearly_as_good(home: Path, mode: Mode) -> None:
     with words_db(home) as db:
         for n in range(5):
             db.ingest_source(source("fruit.txt", "Apples and pears.", f"copy {n}"))
-        db.ingest_source(source("other.txt", "Apples, pears and many more of the other fruits that grow."))
+        db.ingest_source(source("other.txt", "Apples and pears grow."))
         two = [hit.chunk.content for hit in db.search("apples and pears", top_k=2, mode=mode).hits]
         six = [hit.chunk.content for hit in db.search("apples and pears", top_k=6, mode=mode).hits]
-    different = ["Apples and pears.", "Apples, pears and many more of the other fruits that grow."]
+    different = ["Apples and pears grow.", "Apples and pears."]
     assert sorted(two) == different
-    assert sorted(six) == [different[0]] * 5 + [different[1]]
+    assert sorted(six) == [different[0]] + [different[1]] * 5
 
 
 def test_searching_beside_the_first_ingest_leaves_no_notice_of_missing_indexes(home: Path) -> None:

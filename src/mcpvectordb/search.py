@@ -56,7 +56,7 @@ def search(
     # Equal scores go to the leg named first; by meaning is the better guess.
     parts = [_by_order(vector_leg)] if vector_leg is not None else []
     parts += [_by_share(keyword_leg)] if keyword_leg is not None else []
-    chosen = rank.choose(rank.fuse(parts, depth=depth), says, top_k)
+    chosen = rank.choose(rank.fuse(parts, says, depth=depth), says, top_k)
     passages = store.read.passages([key for key, _ in chosen])
     hits = tuple(
         Hit(
