@@ -27,7 +27,7 @@ QUESTIONS = (
     "how can we get out of the lease?",
     "what to do when the boat turns over",
     "what did the varnish cost?",
-    "money for new boats",
+    "how much will the training boats cost us?",
 )
 
 
