@@ -104,7 +104,8 @@ class Readers:
     def make(self) -> None:
         """Make the file, which readers must not. The caller may write."""
         if os.name == "posix":
-            self._path.touch()
+            # Not touch: a write that comes to nothing changes no file, not even its time.
+            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644))
 
     def _locked(self, flags: int, kind: str) -> int | None:
         if os.name != "posix":  # Windows has no lock that many can share and none waits for
