@@ -437,6 +437,8 @@ def working(home: Path, path: Path) -> Iterator[subprocess.Popen[str]]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         encoding="utf-8",
+        # Whoever runs the tests in the background has told its children to overhear Ctrl-C.
+        preexec_fn=None if os.name == "nt" else lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
         with words_db(home) as db:

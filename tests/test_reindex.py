@@ -299,12 +299,18 @@ def test_whoever_opens_a_database_while_it_is_reindexed_finds_it_whole(home: Pat
                 except StoreError as exc:
                     found.append(str(exc))
 
-    with ThreadPoolExecutor(2) as pool:
+    with (
+        ThreadPoolExecutor(2) as pool,
+        opened(home, load=SlowLoader(), **PREFIXES) as to_tiny,
+        opened(home, load=SlowLoader()) as to_minilm,
+    ):
         looking = [pool.submit(look) for _ in range(2)]
-        with opened(home, load=SlowLoader(), model="minilm", **PREFIXES) as db:
-            for number in range(12):
-                db.reindex("minilm" if number % 2 else str(TINY))
-        over.set()
+        try:
+            for _ in range(6):
+                to_tiny.reindex(str(TINY))
+                to_minilm.reindex("minilm")
+        finally:
+            over.set()
     assert [task.exception() for task in looking] == [None, None]
     assert set(found) == {(3, "")}
     assert not (home / "damaged").exists()

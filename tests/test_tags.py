@@ -93,18 +93,19 @@ def test_search_finds_the_document_as_before_by_words_and_by_meaning(db: VectorD
     doc_id = db.ingest_source(source("a", "# Kettle\n\nThe kettle is on.\n")).document.doc_id
     db.ingest_source(source("b", "# Harbour\n\nThe kettle is off in the harbour.\n"))
 
-    def found(**options: object) -> list[list[tuple[str, float]]]:
+    # Not the scores: BM25 of a row that was written anew is another until upkeep brings it into the index.
+    def found(**options: object) -> list[list[str]]:
         modes = ("keyword", "vector", "hybrid")
         results = [db.search("kettle is on", mode=mode, **options) for mode in modes]  # type: ignore[arg-type]
-        return [[(hit.document.source, round(hit.score, 4)) for hit in result.hits] for result in results]
+        return [[hit.document.source for hit in result.hits] for result in results]
 
     before = found()
     db.set_tags(doc_id, ["kitchen"])
     assert found() == before
-    assert [[name for name, _ in hits] for hits in found(tags=("kitchen",))] == [["a"]] * 3
+    assert found(tags=("kitchen",)) == [["a"]] * 3
     db.tidy()  # which gives the rows back to the indexes
     assert found() == before
-    assert [[name for name, _ in hits] for hits in found(tags=("kitchen",))] == [["a"]] * 3
+    assert found(tags=("kitchen",)) == [["a"]] * 3
 
 
 def test_nothing_is_embedded_for_it(tmp_path: Path) -> None:
@@ -254,7 +255,7 @@ def test_tags_may_come_as_json_and_bad_ones_are_said(stdio: Server, library: str
     assert "is not a name" in stdio.error("set_tags", doc_id=doc_id, tags=["a\nb"])
     for bad in (None, "a", [1], ["x"] * 101):
         assert "tags" in stdio.error("set_tags", doc_id=doc_id, tags=bad)
-    assert "100 at the most" in stdio.error("set_tags", doc_id=doc_id, tags=["x"] * 101)
+    assert "100 at most" in stdio.error("set_tags", doc_id=doc_id, tags=["x"] * 101)
     assert "tags" in stdio.error("set_tags", doc_id=doc_id)
     assert stdio.ok("list_documents", library=library, tags=["a", "b"])["count"] == 1
 
