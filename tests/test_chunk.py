@@ -400,7 +400,6 @@ def test_text_before_the_first_mark_is_on_no_page() -> None:
     assert [(chunk.page, chunk.page_end) for chunk in chunks] == [(0, 0), (4, 4)]
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     "text",
     [
