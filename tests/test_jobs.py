@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,9 @@ from numpy.typing import NDArray
 from embedders import BlockingEmbedder, WordEmbedder, use, words_db
 from mcpvectordb.embed import MODELS, Model
 from mcpvectordb.errors import ConversionError, JobCancelled, JobNotFound, JobsDamaged, Stopped
+from mcpvectordb.jobs.database import JobsDatabase
 from mcpvectordb.models import Job
+from mcpvectordb.store import Disk
 from mcpvectordb.vectordb import VectorDB
 from support import PATIENCE_S, Server, environment, long_text, serving, wait_until
 from webserver import Connection, web_server
@@ -557,6 +560,24 @@ def test_progress_of_an_ingest_is_told_and_only_ever_grows(tmp_path: Path) -> No
     assert any("embedding" in one["message"] for one in told)
     numbers = [one["progress"] for one in told]
     assert numbers == sorted(set(numbers))
+
+
+def test_several_that_begin_the_first_job_at_once_all_begin_it(home: Path) -> None:
+    together = threading.Barrier(4)
+
+    def begin(folder: Path) -> int:
+        jobs = JobsDatabase(folder, Disk())
+        together.wait(PATIENCE_S)
+        try:
+            with jobs.changing(create=True) as db:
+                return db.execute("SELECT count(*) FROM jobs").fetchone()[0]
+        finally:
+            jobs.close()
+
+    # One time in twelve they met, when nobody waited for the others.
+    with ThreadPoolExecutor(4) as threads:
+        for number in range(60):
+            assert list(threads.map(begin, [home / str(number)] * 4)) == [0] * 4
 
 
 @pytest.mark.parametrize(

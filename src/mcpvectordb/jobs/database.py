@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from collections.abc import Generator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
@@ -21,6 +22,7 @@ FILE_NAME = "jobs.sqlite"
 _ASIDE = "damaged"
 _VERSION = 1
 _BUSY_S = 10.0
+_POLL_S = 0.01
 _FULL = ("SQLITE_FULL", "SQLITE_IOERR_WRITE")
 # The folder, not the file, is what stands in the way.
 _DAMAGED = ("SQLITE_NOTADB", "SQLITE_CORRUPT")
@@ -180,7 +182,7 @@ class JobsDatabase:
             self._disk.make_folder(self.home)
             db = self._connected("?mode=rwc")
             try:
-                db.execute("PRAGMA journal_mode = WAL")
+                _use_log(db)
                 db.execute("PRAGMA synchronous = FULL")  # a job that was answered for is on the disk
                 if not _version(db):
                     db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT;")
@@ -217,6 +219,20 @@ class JobsDatabase:
 def _version(db: sqlite3.Connection) -> int:
     """0 for a file that is only just being made."""
     return db.execute("PRAGMA user_version").fetchone()[0]
+
+
+def _use_log(db: sqlite3.Connection) -> None:
+    """Write ahead to a log, from now on for all. SQLite waits for nobody here: of several processes that have
+    just made the file, those that come second would fail at once."""
+    give_up = time.monotonic() + _BUSY_S
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as exc:
+            if not exc.sqlite_errorname.startswith("SQLITE_BUSY") or time.monotonic() > give_up:
+                raise
+        time.sleep(_POLL_S)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
