@@ -166,7 +166,8 @@ class Connection:
             with self._lock:
                 if self._table is None and self._database == found:
                     self._table = table
-                return self._table or table
+                # Not `or`: a table's truth is its number of rows, which the engine would count.
+                return table if self._table is None else self._table
 
     def _opened(self, found: Database) -> Table | None:
         # database.json is written before its table, and the table's rows before its first version:
