@@ -17,7 +17,7 @@ demo-kb: $(VENV)/.installed  ## show the knowledge base: an engine, a gateway an
 	@$(BIN)/python examples/demo_kb.py
 
 test: $(VENV)/.installed-dev $(NODE_CLIENT)  ## run the tests
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 3 --dist loadfile
 
 test-torch: $(TORCH_VENV)/.installed  ## run the tests of the second runtime, with torch in an environment of its own
 	$(TORCH_BIN)/python -m pytest tests/with_torch
