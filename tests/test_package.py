@@ -270,6 +270,8 @@ def test_the_configuration_of_the_readme_runs_what_was_installed(
     assert server["command"] == "uvx"
     monkeypatch.setenv("UV_TOOL_DIR", str(tmp_path / "tools"))
     monkeypatch.setenv("UV_TOOL_BIN_DIR", str(tmp_path / "bin"))
-    run(uv(), "tool", "install", "--quiet", "--python", sys.executable, f"{wheel}[offline]", cwd=tmp_path)
+    # The same for both, as for a user: uvx passes a tool by that was installed for another Python.
+    monkeypatch.setenv("UV_PYTHON", sys.executable)
+    run(uv(), "tool", "install", "--quiet", f"{wheel}[offline]", cwd=tmp_path)
     # Offline: what starts with a client fetches nothing.
     drive(uv(), "tool", "run", "--offline", *server["args"], folder=tmp_path)

@@ -98,8 +98,9 @@ def test_upkeep_waits_eleven_times_as_long_as_it_took(db: VectorDB, home: Path) 
     assert upkeep.spent_s == 0
     (home / "upkeep.json").write_text(json.dumps(record | {"ended_at": 0.0}), encoding="utf-8")
     upkeep._look(is_idle=False)
-    assert upkeep.spent_s > 0
-    assert not pending(db).is_due
+    # On a slow machine the thread in the background looks too by now, and this one leaves the work to it.
+    until(lambda: upkeep.spent_s > 0)
+    until(lambda: not pending(db).is_due)
 
 
 @pytest.mark.parametrize("garbage", ["", "[]", '{"hurried_at": "soon"}', '{"ended_at": null, "took_s": 9}'])
@@ -126,8 +127,9 @@ def test_a_clock_that_was_set_back_does_not_put_upkeep_off_until_it_has_caught_u
     )
     assert upkeep.record() == Record(vector_rows=7)
     upkeep._look(is_idle=False)
-    assert upkeep.spent_s > 0
-    assert not pending(db).is_due
+    # On a slow machine the thread in the background looks too by now, and this one leaves the work to it.
+    until(lambda: upkeep.spent_s > 0)
+    until(lambda: not pending(db).is_due)
 
 
 def test_what_is_due_grows_with_the_table() -> None:
