@@ -210,6 +210,16 @@ def test_a_body_that_is_no_json_is_refused(
     error(client.post(f"{API}/search", content=content, headers={"Content-Type": kind}), status)
 
 
+def test_the_longest_note_is_taken_however_its_characters_are_written(client: httpx.Client) -> None:
+    for more, status in ((0, 404), (1, 400)):
+        escaped = json.dumps({"text": "\N{BOOKS}" * (1_000_000 + more)})
+        assert len(escaped) > 12_000_000
+        answer = client.patch(
+            f"{API}/notes/{NOBODY}", content=escaped, headers={"Content-Type": "application/json"}
+        )
+        error(answer, status)
+
+
 def test_what_there_is_not_is_not_found(client: httpx.Client) -> None:
     assert "no document" in error(client.get(f"{API}/documents/{NOBODY}"), 404)
     assert "no document" in error(client.delete(f"{API}/documents/{NOBODY}"), 404)

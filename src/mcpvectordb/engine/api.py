@@ -44,8 +44,8 @@ from .operations import BASE, OPERATIONS, Operation
 
 logger = logging.getLogger(__name__)
 
-# The longest note as \u escapes.
-MAX_JSON_BYTES = 8 * 1024 * 1024
+# The longest note as \u escapes: twelve bytes for each character beyond the first plane.
+MAX_JSON_BYTES = 16 * 1024 * 1024
 _FORM = "multipart/form-data"
 _JSON = "application/json"
 # Searches are the cores' work: more at once take longer each and are no more in a second.

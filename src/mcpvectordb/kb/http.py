@@ -20,8 +20,8 @@ from .tools import Gateway
 
 logger = logging.getLogger(__name__)
 
-# A chunk of 4 MiB is 5.6 MB of base64; a note of a million characters may be 6 MB of \u escapes.
-MAX_BODY_BYTES = 8 * 1024 * 1024
+# A chunk of 4 MiB is 5.6 MB of base64; a note of a million characters may be 12 MB of \u escapes.
+MAX_BODY_BYTES = 16 * 1024 * 1024
 _LOOK_EVERY_S = 15.0
 
 
