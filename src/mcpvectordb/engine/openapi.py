@@ -21,13 +21,17 @@ _JOB_ID = {"type": "string", "minLength": 1}
 _TAGS = next(
     branch for branch in input_schema(Note)["properties"]["tags"]["anyOf"] if branch["type"] == "array"
 )
+# No type: a form knows text only.
+_TAG = {key: value for key, value in _TAGS["items"].items() if key != "type"}
 _FORM = {
     "type": "object",
     "properties": {
         "file": {"type": "string", "format": "binary", "description": "The file, with its name"},
         "tags": {
-            # No type: a form knows text only. A list's tags and a tag alone are held to the same.
-            **{key: value for key, value in {**_TAGS, **_TAGS["items"]}.items() if key != "type"},
+            # A list's tags and a tag alone are held to the same.
+            **{key: value for key, value in _TAGS.items() if key not in ("type", "items")},
+            **_TAG,
+            "items": _TAG,
             "description": "A field for each tag, or one with a JSON list of them",
         },
     },
