@@ -322,6 +322,17 @@ def test_an_uploads_bytes_are_kept_until_its_document_is_deleted(
     assert not (engine_home / "files" / document["doc_id"]).exists()
 
 
+def test_a_note_that_takes_an_uploads_name_leaves_no_file_of_it(
+    client: httpx.Client, engine_home: Path
+) -> None:
+    document = uploaded(client, "taken.txt", b"An upload whose name a note takes.")
+    assert files_of(engine_home, document)
+    assert noted(client, text="A note now.", source_path=document["source_path"]) == document["document_id"]
+    assert not (engine_home / "files" / document["doc_id"]).exists()
+    again = uploaded(client, "taken.txt", b"An upload whose name a note takes.")
+    assert again["kind"] == "upload" and len(files_of(engine_home, again)) == 1
+
+
 def test_an_upload_that_waits_for_its_turn_is_on_the_disk_and_not_in_memory(tmp_path: Path) -> None:
     size, home = 40 * 2**20, tmp_path / "database"
     with killed(*engine_process(home)) as engine, api(engine) as client:

@@ -63,9 +63,13 @@ class StoredFiles:
         return bool(stored_path) and (self._home / stored_path).is_file()
 
     def remove(self, doc_id: str) -> None:
-        """Remove what was kept of a document, unless there is one again."""
+        """Remove what was kept of a document, unless there is one again that has a stored file."""
         folder = self._home / FOLDER / doc_id
-        if folder.is_dir() and self._store.read.find(doc_id) is None:
+        if not folder.is_dir():
+            return
+        found = self._store.read.find(doc_id)
+        # A note may have taken the name of an upload, and its place.
+        if found is None or not found.stored_path:
             shutil.rmtree(folder, ignore_errors=True)  # what cannot be removed now is swept later
 
     def sweep(self, busy: Callable[[], set[str]]) -> int:

@@ -57,6 +57,8 @@ class Doer:
             done = self._upload(job.job_id, request, work)
         else:
             done = self._ingester.ingest(request, work)
+            if done.status == "replaced":
+                self._stored.remove(done.document.doc_id)  # of an upload that had this name before
         return replace(done, notice=self._noticed(done.notice))
 
     def _upload(self, job_id: str, request: Request, work: Work) -> Ingested:
