@@ -311,6 +311,7 @@ def test_a_job_id_stays_a_part_of_the_address(agent: Agent, engine: HttpServer) 
         ("kb_addnote", {"text": ""}, "'text'"),
         ("kb_upload_start", {"filename": "a.txt"}, "needs 'total_size'"),
         ("kb_upload_start", {"filename": "a.txt", "total_size": 0}, "'total_size'"),
+        ("kb_upload_start", {"filename": "a.txt", "total_size": 9, "tags": ["a\n"]}, "not a name"),
         ("kb_upload_chunk", {"upload_id": "x", "data": "", "chunk_index": 0}, "'data'"),
         ("kb_upload_chunk", {"upload_id": "x", "data": "aa==", "chunk_index": -1}, "from 0 to 9999"),
         ("kb_upload_chunk", {"upload_id": "x", "data": "aa==", "chunk_index": 10_000}, "from 0 to 9999"),

@@ -8,6 +8,7 @@ from typing import Annotated, Any, BinaryIO, cast
 
 from pydantic import Field
 
+from mcpvectordb.checks import tags_of
 from mcpvectordb.contract import knowledge as results
 from mcpvectordb.contract.arguments import Arguments
 from mcpvectordb.contract.tools import ToolWords
@@ -134,7 +135,9 @@ async def _add_note(gateway: Gateway, args: AddNote) -> Json:
 
 
 async def _upload_start(gateway: Gateway, args: UploadStart) -> Json:
-    upload = gateway.staging.start(args.filename, args.total_size, tags=args.tags, sha256=args.sha256)
+    # Here, and not by the engine once every byte has been sent.
+    tags = tags_of(args.tags)
+    upload = gateway.staging.start(args.filename, args.total_size, tags=tags, sha256=args.sha256)
     return {"upload_id": upload.upload_id}
 
 
