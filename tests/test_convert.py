@@ -52,6 +52,25 @@ def test_a_paragraph_in_an_old_encoding_is_read_right(encoding: str) -> None:
     assert converted(text.encode(encoding)).text == text
 
 
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        # Most second bytes of these are ASCII letters, as in a word with an accent in every other place.
+        ("cp932", "Name,メーカー\nA123,ソニー\nB456,パナソニック\nC789,シャープ\n"),
+        ("cp932", "Version 1.2.3 リリースノート\nhttp://example.com/\n* バグ修正 fix crash in foo()\n"),
+        ("cp932", "[Settings]\nTitle=サーバー\nFont=ＭＳ ゴシック\nPath=C:\\Program Files\\テスト\n"),
+        ("cp1254", "Türkçe metin: İstanbul'da şeker ve çay içtim, güneş ışığı."),
+        ("cp1250", "Árvíztűrő tükörfúrógép"),
+        ("cp1250", "A könyv első fejezete a folyókról szól, és sűrű erdőkről. Az útról később írok. " * 9),
+        ("cp1252", "Það er gott að þú komst í dag, þó að veðrið sé ekki gott."),
+        ("cp1252", "Le goût du fruit mûr en août est sûr, même là où ça brûle."),
+        ("cp1252", "ƒ(x) = x² und ƒ(y) = ‚y‘"),
+    ],
+)
+def test_few_letters_of_an_old_encoding_are_told_by_those_only_it_has(encoding: str, text: str) -> None:
+    assert converted(text.encode(encoding)).text == text
+
+
 def test_polish_in_the_old_standard_is_not_taken_for_that_of_windows() -> None:
     text = PARAGRAPHS["cp1250"]
     assert converted(text.encode("iso-8859-2")).text == text

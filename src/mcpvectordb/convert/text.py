@@ -48,6 +48,15 @@ _NOT_CP1250 = re.compile(r"[^\W\d_][¦«¬±¶»ˇµ][^\W\d_]|[^\W\d_][¦±¶ˇ]
 _NOT_POLISH = re.compile(r"[áčěířů]")
 _C1 = re.compile(rb"[\x80-\x9f]")
 
+# Turkish and Hungarian differ from Western languages in two or three letters, too few for statistics too: the
+# letters each has, and of which it takes several, or one of each group, to be sure.
+_ACCENTED = re.compile(rb"[\xc0-\xff]")
+_TURKISH = frozenset("çğıöşüâîûÇĞİÖŞÜÂÎÛ".encode("cp1254"))
+_TURKISH_ALONE = frozenset("ğışĞİŞ".encode("cp1254"))
+_LEAST_TURKISH = 3
+_HUNGARIAN = frozenset("áéíóöőúüűÁÉÍÓÖŐÚÜŰ".encode("cp1250"))
+_HUNGARIAN_GROUPS = tuple(frozenset(group.encode("cp1250")) for group in ("őűŐŰ", "öüÖÜ", "áíóÁÍÓ"))
+
 # Fewer accented letters than this say too little for statistics: cp1252 is then right far more often.
 _FEW_ACCENTS = 14
 _SAMPLE_BYTES = 65_536
@@ -73,6 +82,10 @@ _HIGH = re.compile(rb"[\x80-\xff]+")
 _IN_WORD = re.compile(
     rb"(?<=[A-Za-z])[\xb1-\xff]{1,3}(?![\x80-\xff])|(?<![\x80-\xff])[\xb1-\xff]{1,3}(?=[A-Za-z])"
 )
+# Japanese as Windows and Excel write it: the signs of its syllables, its commas, stops and long vowels. Their
+# second byte may be an ASCII letter, so that a word looks like one with an accent in every other place.
+_KANA = re.compile(rb"\x82[\x9f-\xf1]|\x83[\x40-\x96]|\x81[\x40-\x5b\x75-\x7a]")
+_LEAST_KANA = 2
 
 
 def decode(data: bytes, charset: str = "") -> str | None:
@@ -201,7 +214,11 @@ def _candidates(data: bytes) -> list[str]:
         end = sample.rfind(b"\n", 0, _SAMPLE_BYTES)
         sample = sample[: end if end > 0 else _SAMPLE_BYTES]
     runs = [len(run) for run in _HIGH.findall(sample)]
+    if _looks_japanese(sample, runs):
+        return ["cp932"]
     latin = _looks_latin(sample, runs)
+    if latin and (told := _told_by_letters(b"".join(_ACCENTED.findall(sample)))):
+        return [told, "cp1252"]
     if latin and sum(runs) < _FEW_ACCENTS:
         return ["cp1252"]
     # Heavy, and needed only for old encodings.
@@ -213,6 +230,23 @@ def _candidates(data: bytes) -> list[str]:
     ranked = sorted(found, key=lambda m: (m.chaos, -m.coherence, allowed.index(m.encoding)))
     # Beside cp1250 the detector passes the standard over as too similar, even where cp1250 makes no sense.
     return [match.encoding for match in ranked] or ["iso8859_2"] * (latin and not _C1.search(data))
+
+
+def _looks_japanese(sample: bytes, runs: list[int]) -> bool:
+    """Kana in every fifth run or more, and nothing that is not in the encoding at all."""
+    kana = len(_KANA.findall(sample))
+    return kana >= _LEAST_KANA and 5 * kana >= len(runs) and strictly(sample, "cp932") is not None
+
+
+def _told_by_letters(accented: bytes) -> str:
+    """The encoding of the one language that has all of these letters; "" if they do not say."""
+    letters = frozenset(accented)
+    # Icelandic, whose letters stand in those places, has accents on its vowels too.
+    if letters <= _TURKISH and sum(letter in _TURKISH_ALONE for letter in accented) >= _LEAST_TURKISH:
+        return "cp1254"
+    if letters <= _HUNGARIAN and all(letters & group for group in _HUNGARIAN_GROUPS):
+        return "cp1250"
+    return ""
 
 
 def _looks_latin(sample: bytes, runs: list[int]) -> bool:
