@@ -126,6 +126,23 @@ def test_format_3_is_read() -> None:
     assert found == "## Old\n\n```python\n1 + 1\n```\n\n```\n2\n```\n\n```\nE: v\n```"
 
 
+def test_lines_that_an_old_format_keeps_without_their_ends_stay_lines() -> None:
+    cells = [
+        {"cell_type": "markdown", "source": ["# Rivers", "", "One line", "and another"]},
+        {
+            "cell_type": "code",
+            "input": ["x = 1", "x"],
+            "outputs": [{"output_type": "pyout", "text": ["1", "2"]}],
+        },
+        {"cell_type": "markdown", "source": ["with\n", "ends"]},
+    ]
+    old = {"nbformat": 2, "metadata": {}, "worksheets": [{"cells": cells}]}
+    found = notebook.read(json.dumps(old).encode(), "a.ipynb").text
+    assert found == (
+        "# Rivers\n\nOne line\nand another\n\n```python\nx = 1\nx\n```\n\n```\n1\n2\n```\n\nwith\nends"
+    )
+
+
 def test_json_that_is_no_notebook_is_read_as_json() -> None:
     assert notebook.read(b'{"a": 1}', "a.ipynb").text == '```json\n{"a": 1}\n```'
     assert "not valid JSON" in notebook.read(b'{"cells": [', "a.ipynb").notice

@@ -1,4 +1,4 @@
-"""Jupyter notebooks, formats 3 and 4: text as it stands, code in fences, and what the code put out.
+"""Jupyter notebooks, formats 2 to 4: text as it stands, code in fences, and what the code put out.
 
 Outputs are kept as text alone: pictures and widgets are dropped, colours taken off, and what a program wrote
 thousands of lines of is cut where nobody reads on.
@@ -35,6 +35,7 @@ _IMAGE_TAG = re.compile(r"<img\b[^<>]*\bsrc\s*=\s*[\"']?(?:data|attachment):[^<>
 _PLACEHOLDER = re.compile(r"\s*<[^<>\n]*>\s*")
 _WIDGET = "application/vnd.jupyter.widget-view+json"
 _OLD_NAMES = {"text": "text/plain", "html": "text/html", "markdown": "text/markdown", "latex": "text/latex"}
+_IN_LINES = frozenset({"source", "input", *_OLD_NAMES})
 
 
 def read(data: bytes, file_name: str) -> Read:
@@ -75,9 +76,22 @@ def _language(metadata: _Fields) -> str:
 
 
 def _cells(notebook: _Fields) -> Iterator[_Fields]:
-    """Format 3 keeps them in worksheets."""
-    for holder in (notebook, *map(_fields, _list(notebook.get("worksheets")))):
-        yield from map(_fields, _list(holder.get("cells")))
+    """Formats 2 and 3 keep them in worksheets."""
+    yield from map(_fields, _list(notebook.get("cells")))
+    for sheet in map(_fields, _list(notebook.get("worksheets"))):
+        for cell in map(_fields, _list(sheet.get("cells"))):
+            outputs = [_with_line_ends(_fields(output)) for output in _list(cell.get("outputs"))]
+            yield {**_with_line_ends(cell), "outputs": outputs}
+
+
+def _with_line_ends(fields: _Fields) -> _Fields:
+    """Lines are kept without their ends in format 2, and in format 3 by some programs."""
+    return {key: _ended(value) if key in _IN_LINES else value for key, value in fields.items()}
+
+
+def _ended(value: object) -> object:
+    lines = [line for line in _list(value) if isinstance(line, str)]
+    return value if not lines or lines[0].endswith(("\n", "\r")) else "\n".join(lines)
 
 
 def _cell(cell: _Fields, language: str) -> Iterator[str]:
