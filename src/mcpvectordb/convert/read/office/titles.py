@@ -24,6 +24,8 @@ _MADE_UP = re.compile(
     r"|(?:layout|page|seite|sheet|drawing|zeichnung|artboard) ?\d*|full page (?:photo|print)"
     r"|(?:adobe )?(?:photoshop|illustrator|indesign|acrobat|pagemaker|framemaker) (?:pdf|document|file)"
     r"|(?:pdf|print|scan|scanned) ?(?:document|image|job)?"
+    # Bytes that were to be a name, in hexadecimals, and names of things in a database.
+    r"|<[0-9a-f]{8,}>?|\{?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\}?"
     r"|microsoft (?:word|powerpoint|excel|office \w+) - .*"
     r"|.*\.(?:docx?|docm|dot[xm]?|pptx?|pptm|pot[xm]?|pps[xm]?|xlsx?|xlsm|xlt[xm]?|od[tsp]|ot[tsp]|rtf|tmp|qxd|indd)",
     re.I,
