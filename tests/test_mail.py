@@ -63,6 +63,13 @@ def test_a_message_has_its_subject_as_title_then_addresses_then_its_text() -> No
     )
 
 
+def test_a_message_without_a_subject_is_not_called_by_a_heading_of_ours() -> None:
+    head = b"From: Ann <ann@example.org>\r\n"
+    assert converted(head + PLAIN).title == ""
+    attached = part("text/plain; name=oars.txt", b"Two oars.", "Content-Disposition: attachment")
+    assert converted(head + multi("mixed", attached)).title == ""
+
+
 def test_of_two_versions_of_the_body_only_one_is_kept() -> None:
     assert body_of(multi("alternative", PLAIN, HTML)) == (
         "## Content\n\nThe café opens at nine.\nBring oars."

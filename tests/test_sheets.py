@@ -406,6 +406,18 @@ def test_the_title_is_the_workbooks_own_if_it_is_one() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "title"),
+    [("Sheet1", ""), ("Feuil2", ""), ("工作表1", ""), ("Harvest", "Harvest"), ("Sheets", "Sheets")],
+)
+def test_a_sheet_that_a_program_named_is_no_title(name: str, title: str) -> None:
+    book = sheet(["x"])
+    book.active.title = name
+    data = saved(book)
+    whole = Source(name="/a.xlsx", library="d", kind="file", data=data, file_name="a.xlsx")
+    assert CONVERTER.convert(whole).title == title
+
+
+@pytest.mark.parametrize(
     ("rows", "table"),
     [
         ([["a", "b"], ["1", ""]], "| a | b |\n| --- | --- |\n| 1 |  |"),

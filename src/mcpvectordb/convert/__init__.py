@@ -83,7 +83,7 @@ class Converter:
             raise ConversionError(f"{called} holds no text: there is nothing to index.")
         return Converted(
             text=found.text,
-            title=found.title or (markdown.title(found.text) if found.is_markdown else ""),
+            title=found.title or _heading(found, known),
             file_type=_file_type(known, named, name),
             is_markdown=found.is_markdown,
             pages=found.pages,
@@ -92,6 +92,12 @@ class Converter:
 
     def stop(self) -> None:
         self._worker.stop()
+
+
+def _heading(found: Read, known: Format) -> str:
+    """The first heading, unless the reader or a program put it there."""
+    heading = markdown.title(found.text) if found.is_markdown else ""
+    return "" if re.fullmatch(known.made_headings, heading, re.I) else heading
 
 
 def _text_format(source: Source, text: str, named: Format | None) -> tuple[Format, str]:

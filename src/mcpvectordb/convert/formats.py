@@ -22,7 +22,17 @@ class Format:
     reader: str = ""
     language: str = ""  # of source code
     is_markdown: bool = False
+    # A pattern of headings that stand in the text for lack of better ones: none is a document's title.
+    made_headings: str = ""
 
+
+# What spreadsheet programs call the sheets of a new workbook.
+_SHEET_NAMES = (
+    r"(?:sheet|tabelle|feuil(?:le)?|hoja|foglio|planilha|folha|blad|ark|arkusz|taul|taulukko|list|munka(?:lap)?|sayfa"
+    r"|лист|аркуш|φύλλο|גיליון|ورقة|工作表|シート|시트) ?\d*(?: \(hidden sheet\))?"
+)
+_MAIL_HEADINGS = r"content|attachment: .*"
+_SLIDE_HEADINGS = r"(?:hidden|untitled) slide"
 
 TXT = Format(
     file_type="txt",
@@ -58,6 +68,7 @@ PPTX = Format(
     description="a PowerPoint presentation",
     packing="zip",
     reader="slides:read",
+    made_headings=_SLIDE_HEADINGS,
 )
 XLSX = Format(
     file_type="xlsx",
@@ -65,6 +76,7 @@ XLSX = Format(
     description="an Excel workbook",
     packing="zip",
     reader="sheets:read_xlsx",
+    made_headings=_SHEET_NAMES,
 )
 XLS = Format(
     file_type="xls",
@@ -72,6 +84,7 @@ XLS = Format(
     description="an old Excel workbook",
     packing="ole",
     reader="sheets:read_xls",
+    made_headings=_SHEET_NAMES,
 )
 ODT = Format(
     file_type="odt",
@@ -86,6 +99,7 @@ ODS = Format(
     description="an OpenDocument spreadsheet",
     packing="zip",
     reader="odf:read",
+    made_headings=_SHEET_NAMES,
 )
 ODP = Format(
     file_type="odp",
@@ -93,6 +107,7 @@ ODP = Format(
     description="an OpenDocument presentation",
     packing="zip",
     reader="odf:read",
+    made_headings=_SLIDE_HEADINGS,
 )
 ODG = Format(
     file_type="odg",
@@ -105,6 +120,7 @@ ODF = (ODT, ODS, ODP, ODG)
 FLAT_ODF = Format(
     file_type="fodt",
     extensions=(".fodt", ".fods", ".fodp", ".fodg"),
+    made_headings=f"{_SHEET_NAMES}|{_SLIDE_HEADINGS}",
     description="an OpenDocument file in one piece",
     packing="own",
     reader="odf:read",
@@ -121,6 +137,7 @@ EML = Format(
     description="an e-mail message",
     packing="own",
     reader="mail:read_eml",
+    made_headings=_MAIL_HEADINGS,
 )
 MSG = Format(
     file_type="msg",
@@ -128,6 +145,7 @@ MSG = Format(
     description="an Outlook message",
     packing="ole",
     reader="mail:read_msg",
+    made_headings=_MAIL_HEADINGS,
 )
 IPYNB = Format(
     file_type="ipynb", extensions=(".ipynb",), description="a Jupyter notebook", reader="notebook:read"
