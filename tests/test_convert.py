@@ -122,6 +122,11 @@ def test_one_bad_byte_does_not_turn_utf8_into_something_else() -> None:
     assert converted(text.encode() + b"\xc3").text == text + "\ufffd"
 
 
+def test_a_long_text_with_a_few_lost_bytes_is_that_text() -> None:
+    lines = "12:00 the boat is moored\n" * 50
+    assert converted(f"{lines}\0\0\0\n12:01 it is not".encode()).text == f"{lines}\n12:01 it is not"
+
+
 def test_line_ends_become_newlines_and_the_rest_of_a_text_stays_exact() -> None:
     assert converted(b"\xef\xbb\xbfa  \r\nb\rc\n\n\n\n\td\x1b[0m \n").text == "a  \nb\nc\n\n\n\n\td\x1b[0m \n"
 

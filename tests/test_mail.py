@@ -70,6 +70,16 @@ def test_a_message_without_a_subject_is_not_called_by_a_heading_of_ours() -> Non
     assert converted(head + multi("mixed", attached)).title == ""
 
 
+def test_a_part_sent_in_binary_costs_neither_the_message_nor_the_page() -> None:
+    picture = part(
+        "image/png", b"\x89PNG\r\n\x1a\n\0\0\0\xff", "Content-Transfer-Encoding: binary", "Content-ID: <1>"
+    )
+    assert body_of(multi("related", HTML, picture)) == body_of(HTML)
+    assert converted(HEAD + multi("related", HTML, picture), "saved.mht").text == converted(HEAD + HTML).text
+    assert body_of(part("text/plain", b"The boat\0 is ash.")) == "## Content\n\nThe boat is ash."
+    assert "could not be read as an e-mail message" in error(b"\0\1\2 no mail at all")
+
+
 def test_of_two_versions_of_the_body_only_one_is_kept() -> None:
     assert body_of(multi("alternative", PLAIN, HTML)) == (
         "## Content\n\nThe café opens at nine.\nBring oars."

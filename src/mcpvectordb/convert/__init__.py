@@ -16,7 +16,7 @@ from mcpvectordb.models import Converted, Source
 
 from . import detect, markdown
 from .detect import is_supported
-from .formats import CODE, DOCUMENTS, HTML, TXT, XML, Format, supported_extensions
+from .formats import CODE, DOCUMENTS, EML, HTML, TXT, XML, Format, supported_extensions
 from .read import Read
 from .text import declares_charset, decode
 from .worker import Limits, Worker, too_much_text
@@ -65,6 +65,8 @@ class Converter:
         notice = ""
         if known is not None and named is not None and known is not named and source.kind in _FILES:
             notice = _misnamed(name, named, known)
+        if known is None and named is EML and detect.begins_as_mail(source.data):
+            known = EML  # its parts may be of any kind: what is text in it, its reader knows
         if known is None:
             text = decode(source.data, source.charset)
             if text is None:

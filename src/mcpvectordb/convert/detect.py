@@ -76,6 +76,7 @@ _PDF_WITHIN_BYTES = 1024
 _RTF = re.compile(rb"(?:\xef\xbb\xbf)?\s{0,8}\{\\rtf")
 # Workbooks that are not packed at all, as before 1993, begin with the record that says their version.
 _OLD_SHEET = re.compile(rb"\x09[\x00\x02\x04\x08][\x04\x06\x08\x10]\x00")
+_MAIL_START = re.compile(rb"\s{0,8}(?:From [^\r\n\0]+|[A-Za-z][\w-]{0,60}:[^\r\n\0]*)[\r\n]")
 _ZIP_END = b"PK\x05\x06"
 _ZIP = (b"PK\x03\x04", _ZIP_END, b"PK\x07\x08")
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
@@ -149,6 +150,11 @@ def by_content(data: bytes, file_name: str) -> Format | None:
         return formats.PDF
     found = _first(data, _SIGNATURES)
     return None if found is None else _known(found, file_name)
+
+
+def begins_as_mail(data: bytes) -> bool:
+    """Whether the first line is one of a message's headers, or of a mailbox."""
+    return _MAIL_START.match(data) is not None
 
 
 def not_text(data: bytes, file_name: str) -> UnsupportedType:

@@ -64,6 +64,8 @@ _SAMPLE_CHARS = 20_000
 _LEAST_SANE = 0.97
 # UTF-16 whose other bytes pass for UTF-8 is Latin letters with a NUL beside each.
 _LEAST_NULS = 0.25
+# A log that a crash tore, a table out of a database: with so few bytes lost, it is text without them.
+_MOST_STRAY_NULS = 0.01
 
 _LEAST_WIDE = 64
 
@@ -161,12 +163,13 @@ def _decoded(data: bytes, charset: str) -> str | None:
 
 def _wide(data: bytes) -> str | None:
     """UTF-32 or UTF-16 without a mark: the reading that gives sane characters, if there is one."""
+    nuls = data.count(0)
     # Plain letters with a stray NUL among them pair up into Chinese that is sane to look at.
-    if data.count(0) < _LEAST_NULS * len(data):
+    if nuls < _LEAST_NULS * len(data):
         narrow = strictly(data.replace(b"\0", b""), "utf-8")
         # Of Cyrillic, Greek or Hebrew, every other byte is the same control character.
         if narrow is not None and not is_binary(narrow):
-            return None
+            return narrow if nuls <= _MOST_STRAY_NULS * len(data) else None
     best: tuple[float, int, str] = (_LEAST_SANE, 0, "")
     for encoding, unit in (("utf-32-le", 4), ("utf-32-be", 4), ("utf-16-le", 2), ("utf-16-be", 2)):
         text = strictly(data, encoding) if len(data) % unit == 0 else None
