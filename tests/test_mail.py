@@ -195,6 +195,20 @@ def test_the_pictures_and_styles_of_a_saved_page_are_not_attachments() -> None:
     assert "color" not in result.text
 
 
+def test_what_word_keeps_beside_a_page_saved_as_one_file_is_not_of_it() -> None:
+    here = "Content-Location: file:///C:/B1/tides"
+    page = multi(
+        "related",
+        part(
+            "text/html; charset=utf-8", b"<title>Tides &amp; winds</title><p>High at noon.</p>", f"{here}.htm"
+        ),
+        part("text/xml", b"<xml><o:File HRef='x'/></xml>", f"{here}/filelist.xml"),
+        part("application/vnd.ms-officetheme", b"PK", f"{here}/themedata.thmx"),
+    )
+    result = converted(b"MIME-Version: 1.0\r\n" + page, "page.mht")
+    assert (result.title, result.text, result.notice) == ("Tides & winds", "## Content\n\nHigh at noon.", "")
+
+
 def test_a_message_within_a_message_is_read_below_it() -> None:
     inner = b"From: cy@example.org\r\nSubject: Mast\r\n\r\nThe mast is ash."
     text = body_of(multi("mixed", PLAIN, part("message/rfc822", inner)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from html import unescape
 
 from mcpvectordb.convert.page import to_markdown
 from mcpvectordb.convert.text import decode, decode_html
@@ -16,6 +17,7 @@ from mcpvectordb.errors import ConversionError
 
 from . import Read, delimited, rtf, structured
 from .lines import closed, demoted, fenced, one_line, plain_in_markdown, tidied
+from .office.titles import useful_title
 
 # Nobody forwards deeper by hand; mail bombs do.
 DEEPEST = 8
@@ -29,6 +31,7 @@ _CERTAIN_CHARS = 2000
 # Plain text with fewer of the HTML's words than this is a stub: "your mail program cannot show this".
 _LEAST_SHARE = 0.5
 _TARGETS = re.compile(r"\]\([^()\s]*\)|https?://\S+")
+_PAGE_TITLE = re.compile(r"<title\b[^<>]{0,200}>([^<]{1,500})</title", re.I)
 _HTML = re.compile(r"\s*(?:<!doctype html|<html\b|<head\b|<body\b)", re.I)
 # Invisible letters with which newsletters fill up the preview.
 _PADDING = re.compile(r"(?<![ \u00a0])(?:[ \u00a0]*+[\u034f\u200b-\u200f\u2007\u00ad\ufeff]){4,}")
@@ -66,7 +69,15 @@ def written(letter: Letter, file_name: str) -> Read:
     text = tidied("\n\n".join(_blocks(letter, 1, rest)))
     if not text.strip():
         raise ConversionError(f"{file_name} holds no text (no subject, no body): there is nothing to index.")
-    return Read(text=text, title=one_line(letter.subject), notice=_notice(file_name, rest))
+    return Read(
+        text=text, title=one_line(letter.subject) or _page_title(letter.html), notice=_notice(file_name, rest)
+    )
+
+
+def _page_title(page: str) -> str:
+    """Of a page that a program saved as a mail, without a subject."""
+    found = _PAGE_TITLE.search(page)
+    return useful_title(unescape(found[1])) if found else ""
 
 
 def _blocks(letter: Letter, level: int, rest: _Rest) -> Iterator[str]:

@@ -193,9 +193,9 @@ _ENDINGS = {"text/html": "html", "text/calendar": "ics", "text/csv": "csv", "tex
 
 
 def _is_of_the_page(part: _Message) -> bool:
-    """A picture, font or style sheet that the HTML beside it refers to: nobody sent it as a file."""
+    """What the HTML beside it refers to, and what Word keeps beside a page: nobody sent it as a file."""
     is_looks = part.get_content_maintype() in ("image", "font") or part.get_content_type() == "text/css"
-    return is_looks and any(part.get(name) for name in ("Content-ID", "Content-Location"))
+    return bool(part.get("Content-Location") or (is_looks and part.get("Content-ID")))
 
 
 def _leaves(message: _Message) -> Iterator[_Message]:
