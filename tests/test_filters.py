@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -245,6 +246,26 @@ def test_a_wrong_filter_is_refused_in_a_sentence(db: VectorDB, key: str, value: 
     with pytest.raises(QueryError) as caught:
         db.search("word", filter={key: value})
     assert str(caught.value) == message
+
+
+# What Python makes of bytes on a command line that are not of the locale's encoding.
+NOT_TEXT = "caf\udce9"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"query": NOT_TEXT},
+        {"library": NOT_TEXT},
+        {"tags": [NOT_TEXT]},
+        {"filter": {"source": NOT_TEXT}},
+        {"filter": {"metadata.a": NOT_TEXT}},
+    ],
+)
+def test_what_is_not_text_is_refused_in_a_sentence(db: VectorDB, asked: dict[str, Any]) -> None:
+    with pytest.raises(QueryError, match="is not valid text") as caught:
+        db.search(**{"query": "word", **asked})
+    assert "codec" not in str(caught.value)
 
 
 def test_a_wrong_filter_is_refused_on_an_empty_database_too(tmp_path: Path) -> None:

@@ -119,6 +119,13 @@ def test_a_job_that_fails_says_why_and_leaves_the_old_version(home: Path, notes:
         assert db.search("apples").hits
 
 
+def test_a_number_of_a_job_that_is_not_text_is_of_no_job(home: Path, notes: Path) -> None:
+    with words_db(home) as db:
+        db.ingest_file(str(notes))
+        with pytest.raises(JobNotFound, match="There is no job"):
+            db.job("caf\udce9")
+
+
 def test_jobs_are_listed_newest_first_and_by_state(home: Path, tmp_path: Path) -> None:
     with words_db(home) as db:
         for name in ("a", "b", "c"):

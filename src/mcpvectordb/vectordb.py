@@ -145,6 +145,7 @@ class VectorDB:
         """The passages that best match query; of one library, of several that are named, or of all."""
         if not query.strip():
             raise QueryError("The query is empty. Ask a question or give some keywords.")
+        filters.check_text(query)
         clause = filters.where(library=library, tags=tags, filters=filter)
         if self._store.database() is None:
             return SearchResult(

@@ -203,7 +203,8 @@ class Records:
         return found is not None
 
     def get(self, job_id: str) -> Job:
-        if not self._database.exists:
+        # Half a character, as a command line may hand over, could not even be asked for.
+        if not self._database.exists or not job_id.isascii():
             raise _not_found(job_id)
         with self._database.reading() as db:
             return _get(db, job_id)

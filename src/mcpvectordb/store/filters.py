@@ -38,8 +38,17 @@ METADATA_PREFIX = "metadata."
 Libraries = str | Sequence[str] | None
 
 
+def check_text(value: str) -> None:
+    """Refuse halves of characters: a command line hands them over for bytes that are not its encoding's."""
+    try:
+        value.encode()
+    except UnicodeEncodeError as exc:
+        raise QueryError(f"{value[:60]!a} is not valid text. Write it in UTF-8, in a UTF-8 locale.") from exc
+
+
 def quoted(value: str) -> str:
     """A SQL string literal. The only way text from a caller may enter a clause."""
+    check_text(value)
     return "'" + value.replace("'", "''") + "'"
 
 
