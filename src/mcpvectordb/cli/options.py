@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
@@ -25,6 +26,8 @@ class JsonObject(click.ParamType[dict[str, Any]]):
             found = json.loads(value)
         except ValueError as exc:
             self.fail(f'{value!r} is not JSON: {exc}. Quote it: \'{{"key": "value"}}\'.', param, ctx)
+        except RecursionError:
+            self.fail("It is nested too deep. Flatten it.", param, ctx)
         if not isinstance(found, dict):
             self.fail(f'{value!r} is not a JSON object. Write \'{{"key": "value"}}\'.', param, ctx)
         return cast("dict[str, Any]", found)
@@ -49,10 +52,17 @@ class Filter(click.ParamType[dict[str, Any]]):
 def _value(text: str) -> object:
     """A number or a truth value as such; anything else is the text that it is, and so is "7" in quotes."""
     try:
-        value: object = json.loads(text)
-    except ValueError:
+        value: object = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
         return text
-    return value if isinstance(value, str | int | float) else text
+    is_finite = not isinstance(value, float) or math.isfinite(value)
+    return value if isinstance(value, str | int | float) and is_finite else text
+
+
+def _refuse_constant(name: str) -> object:
+    raise ValueError(
+        f"{name} is not JSON"
+    )  # but Python reads NaN and Infinity, which may be somebody's words
 
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
