@@ -332,11 +332,31 @@ def test_a_stream_that_is_closed_from_the_start_is_no_reason_to_fail(
     assert bool(done.stdout) == bool(shown)
 
 
+@pytest.mark.skipif(os.name == "nt", reason="no such pipes")
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["search", "--help"]])
+def test_help_that_nobody_reads_ends_quietly_too(home: Path, arguments: list[str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "mcpvectordb", *arguments],
+            env=environment(home),
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device is always full here")
-def test_a_full_disk_is_said_of_the_output(home: Path) -> None:
+@pytest.mark.parametrize("arguments", [["libraries"], ["--help"], ["--version"], ["search", "--help"]])
+def test_a_full_disk_is_said_of_the_output(home: Path, arguments: list[str]) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "mcpvectordb", "libraries"],
+            [sys.executable, "-m", "mcpvectordb", *arguments],
             env=environment(home),
             stdout=full,
             stderr=subprocess.PIPE,

@@ -7,6 +7,7 @@ This is the one place where an error becomes a sentence on stderr and an exit co
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import logging.handlers
 import os
@@ -49,20 +50,38 @@ _GRACE_S = 1.5
 class Commands(click.Group):
     """A group whose commands end as `EXIT_CODES` tells, with one sentence on stderr where they fail."""
 
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        # Here --help and --version print.
+        with _ended():
+            return super().make_context(info_name, args, parent, **extra)
+
     def invoke(self, ctx: click.Context) -> Any:
-        try:
+        with _ended():
             return super().invoke(ctx)
-        except VectorDBError as exc:
-            raise click.ClickException(output.line(str(exc))) from exc
-        except KeyboardInterrupt:
-            output.tell("Interrupted.")
-            raise click.exceptions.Exit(INTERRUPTED) from None
-        except (output.ReaderGone, BrokenPipeError):
-            raise click.exceptions.Exit(READER_GONE) from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """In the order they were added, which is the order one meets them in."""
         return list(self.commands)
+
+
+@contextmanager
+def _ended() -> Generator[None]:
+    try:
+        yield
+    except VectorDBError as exc:
+        raise click.ClickException(output.line(str(exc))) from exc
+    except KeyboardInterrupt:
+        output.tell("Interrupted.")
+        raise click.exceptions.Exit(INTERRUPTED) from None
+    except (output.ReaderGone, BrokenPipeError):
+        raise click.exceptions.Exit(READER_GONE) from None
+    except OSError as exc:
+        # click's own printing, which is past `output`.
+        if exc.errno != errno.ENOSPC:
+            raise
+        raise output.unwritten(exc) from exc
 
 
 def exit_code(*, done: int, failed: int) -> int:

@@ -188,7 +188,11 @@ def _write(what: str | bytes) -> None:
         # Windows says EINVAL of a pipe that nobody reads.
         if exc.errno in (errno.EPIPE, errno.EINVAL):
             raise ReaderGone from exc
-        raise click.ClickException(f"The output cannot be written: {exc.strerror}.") from exc
+        raise unwritten(exc) from exc
+
+
+def unwritten(exc: OSError) -> click.ClickException:
+    return click.ClickException(f"The output cannot be written: {exc.strerror}.")
 
 
 def _discard(stream: TextIO) -> None:
