@@ -65,6 +65,7 @@ SECRET_NAMES = """
 /home/ann/project/.env.example.local
 /home/ann/project/credentials
 /home/ann/project/credentials.json
+/home/ann/.agent/.credentials.json
 /home/ann/project/Credentials.JSON
 /home/ann/project/client_secret_123.apps.json
 /home/ann/project/service-account-prod.json
@@ -103,6 +104,11 @@ SECRET_FOLDERS = {
     "/home/ann/.config/gcloud/notes.md": ".config/gcloud",
     "/home/ann/.config/gh/hosts.yml": ".config/gh",
     "/home/ann/.config/sops/age/keys.txt": ".config/sops",
+    "/home/ann/.config/github-copilot/apps.json": ".config/github-copilot",
+    "/home/ann/.composer/auth.json": ".composer",
+    "/home/ann/.subversion/auth/svn.simple/a1": ".subversion/auth",
+    "/home/ann/.electrum/wallets/default_wallet": ".electrum/wallets",
+    "/home/ann/.local/share/kwalletd/kdewallet.xml": ".local/share/kwalletd",
     "/home/ann/.oci/config": ".oci",
     "/Users/ann/Library/Keychains/login.txt": "library/keychains",
     "/run/secrets/db_password": "run/secrets",

@@ -42,9 +42,14 @@ _SECRET_FOLDERS: tuple[tuple[str, ...], ...] = (
     (".config", "op"),
     (".config", "doctl"),
     (".config", "sops"),
+    (".config", "github-copilot"),
+    (".composer",),
+    (".subversion", "auth"),
+    (".electrum", "wallets"),
     (".oci",),
     (".fly",),
     (".local", "share", "keyrings"),
+    (".local", "share", "kwalletd"),
     ("library", "keychains"),
     ("microsoft", "credentials"),
     ("microsoft", "protect"),
@@ -60,7 +65,7 @@ _SECRET_NAMES = re.compile(
     | \.?(netrc|pgpass|my\.cnf|npmrc|pypirc|git-credentials|htpasswd|s3cfg|boto|vault-token)
     | _netrc
     | \.env(\.(?!example$|sample$|template$|dist$).+)?   # .env.example is documentation
-    | credentials(\.(json|toml|ini|yml|yaml|tfrc\.json|csv|db))?
+    | \.?credentials(\.(json|toml|ini|yml|yaml|tfrc\.json|csv|db))?
     | secrets?\.(json|toml|ini|yml|yaml|env) | \.?rclone\.conf | \.databrickscfg | \.dockercfg
     | token | stored_tokens                       # as the Hugging Face hub and others name theirs
     | client_secrets?.*\.json | service[-_]?account.*\.json
