@@ -22,6 +22,7 @@ from mcpvectordb.errors import EmbedderMismatch, EmbeddingError, QueryError, Sto
 from mcpvectordb.models import Source
 from mcpvectordb.settings import Settings
 from mcpvectordb.store import Store
+from mcpvectordb.store.locks import upkeep_lock
 from mcpvectordb.vectordb import VectorDB
 from support import PATIENCE_S, environment, long_text, wait_until
 from test_models import run
@@ -314,6 +315,49 @@ def test_whoever_opens_a_database_while_it_is_reindexed_finds_it_whole(home: Pat
     assert [task.exception() for task in looking] == [None, None]
     assert set(found) == {(3, "")}
     assert not (home / "damaged").exists()
+
+
+def test_whoever_looks_after_a_database_while_it_is_reindexed_finds_nothing_broken(home: Path) -> None:
+    over = threading.Event()
+
+    def look(call: Callable[[VectorDB], object]) -> set[object]:
+        found: set[object] = set()
+        with opened(home, load=SlowLoader()) as db:
+            while not over.is_set():
+                found.add(call(db))
+        return found
+
+    def findings(db: VectorDB) -> tuple[str, ...]:
+        return tuple(each.problem for each in db.doctor() if each.check in ("indexes", "files", "documents"))
+
+    with (
+        ThreadPoolExecutor(2) as pool,
+        opened(home, load=SlowLoader(), **PREFIXES) as to_tiny,
+        opened(home, load=SlowLoader()) as to_minilm,
+    ):
+        looking = [pool.submit(look, call) for call in (findings, VectorDB.tidy)]
+        try:
+            for _ in range(2):
+                to_tiny.reindex(str(TINY))
+                to_minilm.reindex("minilm")
+        finally:
+            over.set()
+    assert looking[0].result() == {("", "", "")}
+    assert looking[1].result() <= {True, False}
+    assert [path.name for path in (home / "lance").iterdir()] == [f"{kept(home)['table']}.lance"]
+
+
+def test_the_old_table_goes_once_no_upkeep_makes_files_in_it(home: Path) -> None:
+    before = home / "lance" / f"{kept(home)['table']}.lance"
+    with opened(home, load=SlowLoader(), model="minilm", **PREFIXES) as db, ThreadPoolExecutor(1) as pool:
+        with upkeep_lock(home):
+            working = pool.submit(db.reindex, str(TINY))
+            wait_until(lambda: kept(home)["model"]["dimensions"] == 32)
+            with pytest.raises(TimeoutError):
+                working.result(timeout=0.3)
+            assert before.is_dir()
+        assert working.result(timeout=PATIENCE_S).documents == 3
+    assert not before.exists()
 
 
 @pytest.mark.parametrize("torn", ["data", "_versions"])

@@ -19,9 +19,10 @@ from mcpvectordb.models import Finding, Status
 
 from . import indexes, recovery
 from .connection import ENGINE_ERRORS, Connection, Table, first_line, is_retryable
+from .database import Database
 from .durable import file_sizes
 from .filters import quoted, where
-from .locks import upkeep_lock
+from .locks import UPKEEP_PATIENCE_S, upkeep_lock
 from .reader import Reader
 from .salvage import salvage
 from .schema import TOMBSTONE
@@ -33,8 +34,6 @@ logger = logging.getLogger(__name__)
 _HIDDEN = f"library = {quoted(TOMBSTONE)}"
 _BATCH = 4096
 _MOST_NAMED = 3
-# A run that is under way, in this process or another, is waited for.
-_UPKEEP_PATIENCE_S = 120.0
 # Of two commits that meet, upkeep's is the one that fails.
 _MOST_TRIES = 5
 _NETWORK = ("nfs", "cifs", "smb", "sshfs", "9p", "afp", "webdav", "davfs", "glusterfs", "ceph")
@@ -96,10 +95,9 @@ class Care:
         yield Finding(check="folder", problem=_problem_of_place(self._connection.home))
         if found is None:
             return
-        folder = self._connection.table_folder(found.table)
         restored = len(recovery.past(self._connection.home))
         try:
-            table = self._connection.table()
+            self._connection.table()
         except VectorDBError as exc:
             yield Finding(
                 check="versions", problem=str(exc), fix=_WITH_FIX if isinstance(exc, StoreDamaged) else ""
@@ -107,13 +105,25 @@ class Care:
             return
         recent = recovery.past(self._connection.home)[restored:]  # opening has done it
         yield Finding(check="versions", problem=" ".join(one.message for one in recent), fixed=bool(recent))
-        if table is None:
-            return
+        yield from self._of_table()
+
+    def _of_table(self) -> list[Finding]:
+        """Once more where a re-indexing came between: the table that was looked at was being removed, and
+        looked broken."""
+        while True:
+            found, table = self._connection.database(), self._connection.table()
+            if found is None or table is None:
+                return []
+            told = list(self._of_this_table(found, table))
+            if self._connection.database() == found:
+                return told
+
+    def _of_this_table(self, found: Database, table: Table) -> Iterator[Finding]:
         yield from self._connection.run("check the rows", lambda table: list(_rows(table)), table)
         yield _finding(
             "indexes", self._connection.run("check the indexes", self._problem_of_indexes, table), _WITH_FIX
         )
-        left = len(list(recovery.unfinished(folder)))
+        left = len(list(recovery.unfinished(self._connection.table_folder(found.table))))
         told = f"{left} files were not written to their end; the current version does without them"
         yield _finding("files", told if left else "", "They go with the old versions, in ten minutes.")
         pending = self._upkeep.pending()
@@ -145,25 +155,24 @@ class Care:
             self._connection.run("remove hidden rows", _remove_hidden, table)
             self._connection.run("drop broken indexes", _drop_broken, table)
         try:
-            with upkeep_lock(self._connection.home).acquire(timeout=_UPKEEP_PATIENCE_S):
-                self._tidy(table)
+            with upkeep_lock(self._connection.home).acquire(timeout=UPKEEP_PATIENCE_S):
+                self._tidy()
         except Timeout as exc:
             raise StoreBusy("Another process is doing the upkeep. Try again in a moment.") from exc
         except ENGINE_ERRORS as exc:
             raise StoreError(f"Could not tidy the database up: {first_line(exc)}") from exc
 
-    def _tidy(self, table: Table) -> None:
+    def _tidy(self) -> None:
         """All upkeep, indexes too. The caller holds the upkeep lock: another's would clear away what is being
         made."""
         for _ in range(_MOST_TRIES):
             try:
-                self._upkeep.run_locked(table, remove_leftovers=True)
+                self._upkeep.run_locked(remove_leftovers=True)
                 return
             except ENGINE_ERRORS as exc:
                 if not is_retryable(exc):
                     raise
                 logger.info("a write came in between, tidying up again: %s", first_line(exc))
-                table.checkout_latest()
         logger.warning("others write all the while: what is left is done in the background")
 
 

@@ -25,6 +25,8 @@ WRITE_LOCK = "write.lock"
 UPKEEP_LOCK = "upkeep.lock"
 WORK_LOCK = "work.lock"
 READERS_LOCK = "readers.lock"
+# A run of upkeep that is under way, in this process or another, is waited for.
+UPKEEP_PATIENCE_S = 120.0
 # Reads take some milliseconds.
 _POLL_S = 0.01
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}

@@ -25,6 +25,7 @@ from . import database
 from .connection import Connection, Table
 from .database import Database
 from .filters import quoted, where
+from .locks import UPKEEP_PATIENCE_S, upkeep_lock
 from .rows import Entry, Row, chunk_of, document_of, stream_of
 from .schema import CHUNK_COLUMNS, DOCUMENT_COLUMNS, SCHEMA_VERSION
 
@@ -139,7 +140,7 @@ class SecondTable:
             )
             database.write(self._connection.home, flipped, self._connection.disk.sync)
         self._note.unlink(missing_ok=True)
-        self._drop(live.table)
+        self._drop_old(live.table)
         return True
 
     def _begin(self) -> None:
@@ -171,6 +172,15 @@ class SecondTable:
         if found is None:
             raise StoreError("Nothing has been indexed yet, so there is nothing to re-index.")
         return found
+
+    def _drop_old(self, name: str) -> None:
+        """Remove the table that was the live one, once no upkeep is at it: that would go on making files in
+        it, and the folder would stay."""
+        try:
+            with upkeep_lock(self._connection.home).acquire(timeout=UPKEEP_PATIENCE_S):
+                self._drop(name)
+        except Timeout:
+            logger.warning("the table %s was left behind, because upkeep is at it for too long", name)
 
     def _drop(self, name: str) -> None:
         """Remove a table that nothing points to. A reader that is still at it opens the live one instead."""

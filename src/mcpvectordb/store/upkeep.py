@@ -139,9 +139,9 @@ class Upkeep:
 
     def pending(self) -> Pending | None:
         """What there is to do, or None where there is no table."""
-        table = self._connection.table()
-        if table is None:
-            return None
+        return self._connection.read("see what upkeep there is to do", self._pending, None)
+
+    def _pending(self, table: Table) -> Pending | None:
         found = {index.columns[0]: index for index in table.list_indices()}
         rows = table.count_rows()
         words = found.get("search_text")
@@ -156,12 +156,11 @@ class Upkeep:
 
     def run(self) -> bool:
         """Do all there is to do now; False where another process is at it, or wrote in between."""
-        table = self._connection.table()
-        if table is None:
+        if self._connection.table() is None:
             return True
         try:
             with upkeep_lock(self._connection.home):
-                self.run_locked(table)
+                self.run_locked()
                 return True
         except Timeout:
             logger.debug("another process is doing the upkeep")
@@ -226,8 +225,12 @@ class Upkeep:
         table = self._connection.table()
         return table is not None and self._is_swollen(table)
 
-    def run_locked(self, table: Table, *, remove_leftovers: bool = False) -> None:
-        """The work itself. The caller holds the upkeep lock."""
+    def run_locked(self, *, remove_leftovers: bool = False) -> None:
+        """The work itself. The caller holds the upkeep lock, without which no re-indexing removes a table."""
+        table = self._connection.table()
+        if table is None:
+            return
+        table.checkout_latest()  # a write may have come before the last try
         began, started = time.time(), time.monotonic()
         record = self.record()
         vector_rows, hurried_at = record.vector_rows, record.hurried_at
