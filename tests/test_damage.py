@@ -153,11 +153,19 @@ def zero_tail(path: Path) -> None:
     path.write_bytes(raw[:-64] + bytes(64))
 
 
+def turn_a_bit(path: Path) -> None:
+    """Of what a file says at its end about where the rest of it begins."""
+    raw = bytearray(path.read_bytes())
+    raw[-9 if path.suffix == ".manifest" else -33] ^= 0x40
+    path.write_bytes(raw)
+
+
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "empty": lambda path: cut(path, 0.0),
     "half": lambda path: cut(path, 0.5),
     "zero tail": zero_tail,
     "all zeros": lambda path: path.write_bytes(bytes(path.stat().st_size)),
+    "turned bit": turn_a_bit,
 }
 
 
@@ -301,11 +309,13 @@ def test_damage_done_while_running_is_mended_by_the_call_that_meets_it(home: Pat
     [
         ("search_text", "empty"),
         ("search_text", "zero tail"),
+        ("search_text", "turned bit"),
         ("exact_text", "missing"),
         ("id", "half"),
         ("document_id", "empty"),
         ("library", "missing"),
         ("library", "zero tail"),
+        ("library", "turned bit"),
         ("tags", "half"),
     ],
 )

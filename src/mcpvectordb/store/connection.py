@@ -45,7 +45,7 @@ _ENVIRONMENT = {
     "LANCE_IO_THREADS": "2",
 }
 # Words of the engine for files that are missing or not what they were.
-_LOOKS_STALE = ("not found", "lanceerror(io)", "io error", "invalid magic", "invalid range")
+_LOOKS_STALE = ("not found", "lanceerror(io)", "io error", "invalid magic", "invalid range", "panicked")
 # Words for two commits that met; the one that lost may be tried again.
 _LOOKS_RETRYABLE = ("conflict", "concurrent")
 _MOST_ATTEMPTS = 5
@@ -294,7 +294,7 @@ class Connection:
         """Under the write lock only upkeep commits beside us; whoever loses to it tries again."""
         for left in reversed(range(_MOST_ATTEMPTS)):
             try:
-                with self.readers.reading():
+                with self.readers.reading(), recovery.engine_panics():
                     return call(table)
             except VectorDBError:
                 raise
@@ -322,7 +322,8 @@ class Connection:
         table: Table | None = None
         try:
             if recovery.is_sound(folder):
-                table = self._connected().open_table(found.table)
+                with recovery.engine_panics():
+                    table = self._connected().open_table(found.table)
         except ENGINE_ERRORS as exc:
             logger.info("the table does not open: %s", first_line(exc))
         if table is None or recovery.problem_of(table) or recovery.was_cut_off(folder, self.home):
@@ -330,7 +331,7 @@ class Connection:
             if table is None:
                 return None
         try:
-            with self.readers.reading():
+            with self.readers.reading(), recovery.engine_panics():
                 if damaged := indexes.damaged(table, folder):
                     self._drop(table, folder, damaged)
                 self.check_indexes(table)

@@ -26,6 +26,7 @@ COLUMNS = (
     "metadata_terms",
     "embed_hash",
 )
+_OF_WORDS = ("search_text", "exact_text")
 # Without these no search is slower: they are for who writes.
 FOR_WRITING = ("embed_hash",)
 VECTOR = "vector"
@@ -89,7 +90,15 @@ def damaged(table: Table, table_folder: Path) -> list[str]:
 
     The engine would tell only when a query needs that part of the file, and then fail.
     """
-    return [index.name for index in table.list_indices() if _is_damaged(index, table_folder)]
+    try:
+        with recovery.engine_panics():
+            listed = table.list_indices()
+    except RuntimeError as exc:
+        if not recovery.is_panic(exc):
+            raise
+        # It reads the settings of a word index when it lists it, and does not get to the others.
+        return [f"{column}_idx" for column in _OF_WORDS]
+    return [index.name for index in listed if _is_damaged(index, table_folder)]
 
 
 def broken(table: Table) -> list[str]:
@@ -98,7 +107,8 @@ def broken(table: Table) -> list[str]:
     for index in table.list_indices():
         column = index.columns[0]
         try:
-            _probe(table, column)
+            with recovery.engine_panics():
+                _probe(table, column)
         except (OSError, RuntimeError, ValueError):
             found.append(index.name)
     return found

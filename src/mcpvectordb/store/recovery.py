@@ -12,7 +12,9 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
+import struct
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,10 +29,16 @@ FOLDER = "damaged"
 NOTE = "note.json"
 # What the engine's files end with; one that does not was never written to its end.
 _MAGIC = b"LANC"
+# Before that a manifest says where its message begins, behind four bytes of its length; any other file, where
+# its three tables do.
+_MANIFEST_END = struct.Struct("<QHH4s")
+_END = struct.Struct("<QQQIIHH4s")
+_END_IS_KNOWN = ((0, 3), (2, 0), (2, 1), (2, 2))
 _NEWEST = 2**64 - 1  # the engine counts its versions' file names down from this
 # How the engine tells what the system said.
 _SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)")
 _ERRORS = (OSError, RuntimeError, ValueError)
+_PANIC = "RustPanic"
 # Small, and in every fragment.
 _NARROW_COLUMN = "pipeline"
 
@@ -78,10 +86,42 @@ def is_finished(path: Path) -> bool:
     try:
         with path.open("rb") as file:
             size = file.seek(0, 2)
-            file.seek(max(0, size - len(_MAGIC)))
-            return file.read() == _MAGIC
+            file.seek(max(0, size - _END.size))
+            end = file.read()
     except FileNotFoundError:
         return False
+    return end.endswith(_MAGIC) and _points_inside(path, end, size)
+
+
+def _points_inside(path: Path, end: bytes, size: int) -> bool:
+    """Whether what a file ends with names places in it: at one past its end the engine panics, or waits for
+    ever for an answer of its own thread that did."""
+    if path.suffix == ".manifest":
+        if size < _MANIFEST_END.size:
+            return False
+        start, *_ = _MANIFEST_END.unpack_from(end, len(end) - _MANIFEST_END.size)
+        return start + 4 + _MANIFEST_END.size <= size
+    if size < _END.size:
+        return False
+    columns, column_places, buffer_places, *_, major, minor, _ = _END.unpack(end)
+    if (major, minor) not in _END_IS_KNOWN:
+        return True
+    return columns <= column_places <= buffer_places <= size - _END.size
+
+
+@contextmanager
+def engine_panics() -> Generator[None]:
+    """A panic of the engine, as on files that say what cannot be, is an error as any other of it."""
+    try:
+        yield
+    except Exception as exc:
+        if type(exc).__name__ != _PANIC:  # its class cannot be imported
+            raise
+        raise RuntimeError("the engine panicked: its files may be damaged") from exc
+
+
+def is_panic(exc: RuntimeError) -> bool:
+    return type(exc.__cause__).__name__ == _PANIC
 
 
 def problem_of(table: Table) -> str:
@@ -90,8 +130,10 @@ def problem_of(table: Table) -> str:
     A StoreError where it is not the files' fault: see `check_system`.
     """
     try:
-        rows = table.search().select([_NARROW_COLUMN]).limit(2**31 - 1).to_arrow().num_rows
-        if rows != (expected := table.count_rows()):
+        with engine_panics():
+            rows = table.search().select([_NARROW_COLUMN]).limit(2**31 - 1).to_arrow().num_rows
+            expected = table.count_rows()
+        if rows != expected:
             return f"{rows} of {expected} rows can be read"
     except _ERRORS as exc:
         check_system(exc)
@@ -135,10 +177,11 @@ def recover(open_table: Callable[[], Table], table_folder: Path, home: Path) -> 
         try:
             if not is_finished(path):
                 raise ValueError("the description of its newest version was not written to its end")
-            opened = open_table()
-            if _NARROW_COLUMN not in opened.schema.names:
-                raise ValueError("the description of its newest version is empty")
-            opened.list_indices()  # described in the same file, and read only when they are asked for
+            with engine_panics():
+                opened = open_table()
+                if _NARROW_COLUMN not in opened.schema.names:
+                    raise ValueError("the description of its newest version is empty")
+                opened.list_indices()  # described in the same file, and read only when they are asked for
             table = opened
             break
         except _ERRORS as exc:
@@ -198,7 +241,8 @@ def cut_back(open_table: Callable[[], Table], table_folder: Path, home: Path) ->
     for number, path in versions(table_folder):
         try:
             if is_finished(path):
-                table = open_table()
+                with engine_panics():
+                    table = open_table()
                 if not problem_of(table):
                     return table
         except _ERRORS as exc:
@@ -227,7 +271,8 @@ def _go_back(table: Table, table_folder: Path, home: Path, problem: str) -> None
         if number >= newest:
             continue
         try:
-            table.checkout(number)
+            with engine_panics():
+                table.checkout(number)
         except _ERRORS as exc:
             check_system(exc)
             logger.warning("version %d cannot be opened: %s", number, _short(exc))

@@ -96,7 +96,9 @@ def _readable(table: Table, start: int, end: int, columns: Sequence[str]) -> Ite
 
 def _part(table: Table, start: int, end: int, columns: Sequence[str]) -> Iterator[Any]:
     try:
-        yield table.take_offsets(list(range(start, end))).select(list(columns)).to_arrow()
+        with recovery.engine_panics():
+            rows = table.take_offsets(list(range(start, end))).select(list(columns)).to_arrow()
+        yield rows
     except ENGINE_ERRORS as exc:
         recovery.check_system(exc)
         if end - start == 1:
