@@ -48,14 +48,26 @@ _NOT_CP1250 = re.compile(r"[^\W\d_][¦«¬±¶»ˇµ][^\W\d_]|[^\W\d_][¦±¶ˇ]
 _NOT_POLISH = re.compile(r"[áčěířů]")
 _C1 = re.compile(rb"[\x80-\x9f]")
 
-# Turkish and Hungarian differ from Western languages in two or three letters, too few for statistics too: the
-# letters each has, and of which it takes several, or one of each group, to be sure.
-_ACCENTED = re.compile(rb"[\xc0-\xff]")
-_TURKISH = frozenset("çğıöşüâîûÇĞİÖŞÜÂÎÛ".encode("cp1254"))
-_TURKISH_ALONE = frozenset("ğışĞİŞ".encode("cp1254"))
+# Some languages differ from Western ones in a few letters, too few for statistics too: the encoding, the
+# letters beyond ASCII that the language has, and groups of them, of each of which it takes one to be sure.
+_LANGUAGES: tuple[tuple[str, frozenset[str], tuple[str, ...]], ...] = tuple(
+    (codec, frozenset(letters + letters.upper()), tuple(group + group.upper() for group in groups))
+    for codec, letters, *groups in (
+        ("cp1250", "áéíóöőúüű", "őű", "öü", "áíó"),  # Hungarian
+        ("cp1250", "áéíóúýčďěňřšťůžäĺľŕô", "ěůšž", "áíý"),  # Czech, Slovak; ř is where the Faroese have ø
+        ("cp1250", "čćđšž", "šž", "čćđ"),  # Croatian, Slovene
+    )
+)
+_TURKISH = frozenset("çğıöşüâîûÇĞİÖŞÜÂÎÛ")
+_TURKISH_ALONE = frozenset("ğışĞİŞ")
 _LEAST_TURKISH = 3
-_HUNGARIAN = frozenset("áéíóöőúüűÁÉÍÓÖŐÚÜŰ".encode("cp1250"))
-_HUNGARIAN_GROUPS = tuple(frozenset(group.encode("cp1250")) for group in ("őűŐŰ", "öüÖÜ", "áíóÁÍÓ"))
+# Hebrew letters stand where small Russian ones do, of which far more are vowels and hardly any the two that
+# stand where Yod and Tav do.
+_HEBREW = re.compile(rb"[\xe0-\xfa]")
+_NOT_HEBREW = re.compile(rb"[\xc0-\xdf\xfb-\xff\x80-\x83\x8a-\x90\x9a\x9c-\x9f]")
+_YOD_OR_TAV = re.compile(rb"[\xe9\xfa]")
+_RUSSIAN_VOWEL = re.compile(rb"[\xe0\xe5\xe8\xee\xf3]")
+_LEAST_HEBREW = 10
 
 # Fewer accented letters than this say too little for statistics: cp1252 is then right far more often.
 _FEW_ACCENTS = 14
@@ -220,7 +232,7 @@ def _candidates(data: bytes) -> list[str]:
     if _looks_japanese(sample, runs):
         return ["cp932"]
     latin = _looks_latin(sample, runs)
-    if latin and (told := _told_by_letters(b"".join(_ACCENTED.findall(sample)))):
+    if told := _told_by_letters(sample) if latin else "cp1255" * _looks_hebrew(sample):
         return [told, "cp1252"]
     if latin and sum(runs) < _FEW_ACCENTS:
         return ["cp1252"]
@@ -241,15 +253,31 @@ def _looks_japanese(sample: bytes, runs: list[int]) -> bool:
     return kana >= _LEAST_KANA and 5 * kana >= len(runs) and strictly(sample, "cp932") is not None
 
 
-def _told_by_letters(accented: bytes) -> str:
+def _told_by_letters(sample: bytes) -> str:
     """The encoding of the one language that has all of these letters; "" if they do not say."""
-    letters = frozenset(accented)
+    turkish = _letters(sample, "cp1254")
     # Icelandic, whose letters stand in those places, has accents on its vowels too.
-    if letters <= _TURKISH and sum(letter in _TURKISH_ALONE for letter in accented) >= _LEAST_TURKISH:
+    if _TURKISH.issuperset(turkish) and sum(map(turkish.count, _TURKISH_ALONE)) >= _LEAST_TURKISH:
         return "cp1254"
-    if letters <= _HUNGARIAN and all(letters & group for group in _HUNGARIAN_GROUPS):
-        return "cp1250"
+    for codec, letters, groups in _LANGUAGES:
+        found = frozenset(_letters(sample, codec))
+        if found <= letters and all(found.intersection(group) for group in groups):
+            return codec
     return ""
+
+
+def _letters(sample: bytes, codec: str) -> str:
+    return "".join(c for c in sample.decode(codec, "replace") if c > "\x7f" and c.isalpha())
+
+
+def _looks_hebrew(sample: bytes) -> bool:
+    count = len(_HEBREW.findall(sample))
+    return (
+        count >= _LEAST_HEBREW
+        and not _NOT_HEBREW.search(sample)
+        and len(_YOD_OR_TAV.findall(sample)) >= 0.08 * count
+        and len(_RUSSIAN_VOWEL.findall(sample)) <= 0.33 * count
+    )
 
 
 def _looks_latin(sample: bytes, runs: list[int]) -> bool:
