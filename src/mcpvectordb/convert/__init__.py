@@ -24,7 +24,7 @@ from .worker import Limits, Worker, too_much_text
 __all__ = ["CODE", "DOCUMENTS", "PIPELINE", "Converter", "Limits", "is_supported", "supported_extensions"]
 
 # Version of the conversion, stored with each document: raise it when the same bytes give other text.
-PIPELINE = 5
+PIPELINE = 6
 
 _BACKTICKS = re.compile(r"`{3,}")
 _MB = 1024 * 1024
