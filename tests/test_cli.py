@@ -293,6 +293,31 @@ def test_the_server_on_a_terminal_says_what_it_is_and_how_to_connect_a_client(ho
     assert "mcpvectordb --help" in seen
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Ctrl-C cannot be sent to one process")
+def test_ctrl_c_ends_the_server_though_its_stdin_stays_open(home: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mcpvectordb"],
+        env=environment(home),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        process.stdin.write('{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["id"] == 1
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=PATIENCE_S) == 0
+    finally:
+        process.kill()
+        process.wait(timeout=PATIENCE_S)
+        process.stdin.close()
+        process.stdout.close()
+
+
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_reader_that_goes_away_ends_a_command_quietly(tmp_path: Path, unbuffered: str) -> None:
     home = tmp_path / "home"

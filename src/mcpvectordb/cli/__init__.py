@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 
 import click
@@ -10,7 +9,7 @@ import click
 from mcpvectordb import __version__
 
 from . import care, documents, output
-from .base import EXIT_CODES, Commands, configured, end, run_to_the_end
+from .base import EXIT_CODES, Commands, configured, end, ended_by_interrupt, run_to_the_end
 from .ingest import ingest
 from .jobs import jobs
 from .kb import engine, kb
@@ -49,14 +48,14 @@ def main(ctx: click.Context) -> None:
         output.tell(
             "mcpvectordb is an MCP server: a client starts it and talks to it over stdin and stdout.\n"
             'Connect one with:  claude mcp add mcpvectordb -- uvx "mcpvectordb[offline]"\n'
-            "Ctrl-D ends it. What else it can do: mcpvectordb --help."
+            "Ctrl-C or Ctrl-D ends it. What else it can do: mcpvectordb --help."
         )
     # The SDK takes half a second to import: --help and --version do without.
     from mcpvectordb.server import serve_stdio  # noqa: PLC0415
     from mcpvectordb.vectordb import VectorDB  # noqa: PLC0415
 
     db = VectorDB(config)
-    with contextlib.suppress(KeyboardInterrupt):
+    with ended_by_interrupt(db):
         serve_stdio(db)
     end(db)
 

@@ -11,6 +11,7 @@ import errno
 import logging
 import logging.handlers
 import os
+import signal
 import sys
 import threading
 import time
@@ -125,6 +126,35 @@ def end(db: VectorDB) -> None:
         # Native code in a daemon thread crashes while the interpreter is taken down around it.
         os._exit(0)
     db.close()
+
+
+@contextmanager
+def ended_by_interrupt(db: VectorDB) -> Generator[None]:
+    """Around a server over stdio: Ctrl-C ends it, though nothing wakes the thread that reads stdin."""
+    is_ending = threading.Event()
+
+    def finish() -> None:
+        end(db)
+        output.finish()
+        os._exit(0)
+
+    def interrupted(_signal: int, _frame: object) -> None:
+        if is_ending.is_set():
+            os._exit(INTERRUPTED)
+        is_ending.set()
+        # Not here: whatever was interrupted may hold a lock that ending needs.
+        threading.Thread(target=finish, name="ending", daemon=True).start()
+
+    before = signal.getsignal(signal.SIGINT)
+    # Else whoever started it has told it to overhear Ctrl-C, as a shell tells what it runs in the background.
+    is_ours = before is signal.default_int_handler
+    if is_ours:
+        signal.signal(signal.SIGINT, interrupted)
+    try:
+        yield
+    finally:
+        if is_ours:
+            signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .base import configured, end
+from .base import configured, end, ended_by_interrupt
 
 if TYPE_CHECKING:
     from mcpvectordb.server.http import HttpTransport
@@ -45,5 +45,6 @@ def serve(transport: HttpTransport | str, host: str, port: int, read_only: bool)
     if transport == "streamable-http" or transport == "sse":
         serve_http(db, transport, host=host, port=port, read_only=read_only)
     else:
-        serve_stdio(db, read_only=read_only)
+        with ended_by_interrupt(db):
+            serve_stdio(db, read_only=read_only)
     end(db)
