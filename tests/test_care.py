@@ -217,7 +217,7 @@ def test_where_no_version_reads_whole_the_documents_that_do_are_saved(home: Path
         assert "no version of it reads whole" in problems(db.doctor())["versions"]
         findings = db.doctor(fix=True)
         (told,) = [finding.problem for finding in findings if finding.check == "saved"]
-        assert told.startswith("No version of the database read whole. 2 documents were saved; ")
+        assert told.startswith("The database could not be read whole. 2 documents were saved; ")
         assert problems(findings) == {}
         assert {document.source for document in db.list_documents().documents} == {"b", "c"}
         assert db.get_document(document_uuid("default", "c")).content == text("c", 1, 2)
@@ -225,6 +225,29 @@ def test_where_no_version_reads_whole_the_documents_that_do_are_saved(home: Path
         assert db.ingest_source(source("a", text("a", 1, 2))).status == "indexed"
         assert problems(db.doctor()) == {}
     assert list((home / "damaged").rglob("*.lance"))
+
+
+def test_where_rows_cannot_be_read_although_it_opens_the_documents_that_can_are_saved(home: Path) -> None:
+    with words_db(home) as db:
+        for name in "abc":
+            db.ingest_source(source(name, text(name, 1, 2)))
+    files = sorted((table_folder(home) / "data").iterdir(), key=lambda path: path.stat().st_mtime_ns)
+    raw = files[0].read_bytes()
+    # How the column of the titles is written, which no look at the others meets.
+    title = table_in(home).schema.get_field_index("title")
+    *before, after = raw.split(b"/lance.encodings.ColumnEncoding", title + 1)
+    files[0].write_bytes(
+        b"/lance.encodings.ColumnEncoding".join(before) + b"/lance.encodings.columnEncoding" + after
+    )
+    with words_db(home) as db:
+        assert "Not all documents can be read." in problems(db.doctor())["documents"]
+        findings = db.doctor(fix=True)
+        (told,) = [finding.problem for finding in findings if finding.check == "saved"]
+        assert "2 documents were saved" in told
+        assert problems(findings) == {}
+        assert {document.source for document in db.list_documents().documents} == {"b", "c"}
+        assert db.get_document(document_uuid("default", "c")).content == text("c", 1, 2)
+        assert problems(db.doctor()) == {}
 
 
 @pytest.mark.parametrize("name", ["Dropbox", "OneDrive - Work", "Google Drive", "Mobile Documents"])

@@ -119,7 +119,11 @@ class Care:
                 return told
 
     def _of_this_table(self, found: Database, table: Table) -> Iterator[Finding]:
-        yield from self._connection.run("check the rows", lambda table: list(_rows(table)), table)
+        try:
+            yield from self._checked_rows(table)
+        except StoreDamaged as exc:
+            yield Finding(check="documents", problem=str(exc), fix=_WITH_FIX)
+            return
         yield _finding(
             "indexes", self._connection.run("check the indexes", self._problem_of_indexes, table), _WITH_FIX
         )
@@ -129,6 +133,16 @@ class Care:
         pending = self._upkeep.pending()
         late = "; ".join(_told(pending)) if pending and pending.is_due else ""
         yield _finding("upkeep", late, _WITH_FIX)
+
+    def _checked_rows(self, table: Table) -> list[Finding]:
+        """What is wrong in the rows; StoreDamaged where not all can be read, which opening does not see."""
+        try:
+            return self._connection.run("check the rows", lambda table: list(_rows(table)), table)
+        except StoreError as exc:
+            if exc.__cause__ is None:
+                raise
+            recovery.check_system(exc.__cause__)
+            raise StoreDamaged(f"Not all documents can be read. {exc}") from exc
 
     def _problem_of_indexes(self, table: Table) -> str:
         lacking = indexes.missing(table, self._connection.slow_values)
@@ -141,6 +155,8 @@ class Care:
         told: list[Finding] = []
         try:
             table = self._connection.table()
+            if table is not None:
+                self._checked_rows(table)
         except StoreDamaged:
             saved = salvage(self._connection)
             if saved is not None:
@@ -223,12 +239,13 @@ def _rows(table: Table) -> Iterator[Finding]:
     sources: dict[str, str] = {}
     torn: set[str] = set()
     odd: set[str] = set()
-    columns = ["doc_id", "source", "chunk_index", "chunk_count", "start", "end", "content", "vector"]
     has_hash = "text_hash" in table.schema.names
-    query = table.search().where(where()).select([*columns, *(["text_hash"] if has_hash else [])])
-    for batch in query.limit(2**31 - 1).to_batches(_BATCH):
+    columns = ["doc_id", "source", "chunk_index", "chunk_count", "start", "end", "content"]
+    columns += ["text_hash"] if has_hash else []
+    # All columns: one that cannot be read is met here, and not by a search.
+    for batch in table.search().where(where()).limit(2**31 - 1).to_batches(_BATCH):
         odd |= _odd_vectors(batch)
-        for row in batch.drop_columns(["vector"]).to_pylist():
+        for row in batch.select(columns).to_pylist():
             doc_id = row["doc_id"]
             sources[doc_id] = row["source"]
             seen.setdefault(doc_id, []).append((row["chunk_index"], row["chunk_count"]))

@@ -33,7 +33,7 @@ class Saved:
     def message(self) -> str:
         torn = f", among them parts of {', '.join(self.torn[:5])}" if self.torn else ""
         return (
-            f"No version of the database read whole. {self.documents} documents were saved; "
+            f"The database could not be read whole. {self.documents} documents were saved; "
             f"{self.lost_passages} passages could not be read{torn}. Ingest what is missing again; the old "
             f"table is kept in {recovery.FOLDER!r}."
         )
@@ -78,9 +78,10 @@ def _survey(table: Table) -> tuple[set[str], set[str], int]:
     parts: dict[str, set[int]] = {}
     counts: dict[str, tuple[int, str]] = {}
     readable = 0
-    for rows in _readable(table, 0, table.count_rows(), _SURVEY):
+    # All columns: a row is saved only where every one of them can be read.
+    for rows in _readable(table, 0, table.count_rows(), table.schema.names):
         readable += rows.num_rows
-        for row in rows.to_pylist():
+        for row in rows.select(list(_SURVEY)).to_pylist():
             if row["library"] != TOMBSTONE:
                 parts.setdefault(row["doc_id"], set()).add(row["chunk_index"])
                 counts[row["doc_id"]] = (row["chunk_count"], row["source"])
