@@ -38,6 +38,9 @@ class StandIn:
     url: str = ""
     # Of large files: send so many bytes and close the connection, once for each number.
     cuts: list[int] = field(default_factory=list)
+    # Say how long a large file is; if not, the end of the connection is its end.
+    has_lengths: bool = True
+    is_endless: bool = False  # send the same over and over
     # Of large files: after so many bytes wait for `go` (set at the end of the test).
     hold_after: int | None = None
     holding: threading.Event = field(default_factory=threading.Event)
@@ -152,7 +155,10 @@ class _Handler(BaseHTTPRequestHandler):
                 self._send(416, b"")
                 return
         self.send_response(206 if start else 200)
-        self.send_header("Content-Length", str(len(data) - start))
+        if hub.has_lengths:
+            self.send_header("Content-Length", str(len(data) - start))
+        else:
+            self.close_connection = True
         if start:
             self.send_header("Content-Range", f"bytes {start}-{len(data) - 1}/{len(data)}")
         self.end_headers()
@@ -165,6 +171,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(data[offset : min(offset + _STEP, cut)])
         if cut < len(data):
             self.close_connection = True
+        while hub.is_endless and not hub.go.is_set():
+            self.wfile.write(data)
 
     def _send(self, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
         self.send_response(status)

@@ -133,6 +133,20 @@ def test_an_interrupted_download_goes_on_where_it_stopped(server: StandIn, hub: 
     assert [headers.get("range") for headers in server.downloads()] == [None, "bytes=40000-", "bytes=70000-"]
 
 
+def test_an_answer_without_a_length_that_breaks_off_is_gone_on_with_too(server: StandIn, hub: Hub) -> None:
+    server.put_model(pinned(SMALL, CONTENT), CONTENT)
+    server.has_lengths, server.cuts = False, [40_000]
+    assert brought(hub, pinned(SMALL, CONTENT)).error is None
+    assert [headers.get("range") for headers in server.downloads()] == [None, "bytes=40000-"]
+
+
+def test_an_answer_that_does_not_end_is_not_read_past_the_files_length(server: StandIn, hub: Hub) -> None:
+    server.put_model(pinned(SMALL, CONTENT), CONTENT)
+    server.has_lengths, server.is_endless = False, True
+    assert "is not the file expected" in failed(hub, pinned(SMALL, CONTENT))
+    assert not list(hub.cache.rglob("*.incomplete"))
+
+
 def test_a_download_that_was_given_up_is_resumed_by_the_next_one(server: StandIn, hub: Hub) -> None:
     server.put_model(SMALL, CONTENT)
     server.hold_after = 50 * 1024

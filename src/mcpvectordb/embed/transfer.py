@@ -147,12 +147,12 @@ def fetch(
         partial.parent.mkdir(parents=True, exist_ok=True)
         target.parent.mkdir(parents=True, exist_ok=True)
         was_begun = _size(partial) > 0
-        _receive_all(client, hub, url, partial, on_bytes, where)
+        _receive_all(client, hub, url, partial, remote.size, on_bytes, where)
         wrong = _mismatch(partial, pinned, remote)
         if wrong and was_begun:
             # The beginning may be of another file, or damaged: once more, from the start.
             partial.unlink()
-            _receive_all(client, hub, url, partial, on_bytes, where)
+            _receive_all(client, hub, url, partial, remote.size, on_bytes, where)
             wrong = _mismatch(partial, pinned, remote)
         if wrong:
             partial.unlink()
@@ -166,13 +166,19 @@ def fetch(
 
 
 def _receive_all(
-    client: httpx.Client, hub: Hub, url: str, partial: Path, on_bytes: Callable[[int], None], where: _Where
+    client: httpx.Client,
+    hub: Hub,
+    url: str,
+    partial: Path,
+    size: int,
+    on_bytes: Callable[[int], None],
+    where: _Where,
 ) -> None:
     tries = 0
     while True:
         before = _size(partial)
         try:
-            _receive(client, hub, url, partial, before, on_bytes, where)
+            _receive(client, hub, url, partial, before, size, on_bytes, where)
             return
         except _Interrupted as exc:
             # A stall has taken all the time there is for one.
@@ -192,6 +198,7 @@ def _receive(
     url: str,
     partial: Path,
     have: int,
+    size: int,
     on_bytes: Callable[[int], None],
     where: _Where,
 ) -> None:
@@ -211,12 +218,17 @@ def _receive(
                 for piece in response.iter_raw():
                     stream.write(piece)
                     done += len(piece)
+                    if size and done > size:
+                        return  # its hash tells that it is another; one without an end would fill the disk
                     on_bytes(done)
             except httpx.TransportError as exc:
                 raise _interrupted(exc, hub) from exc
             finally:
                 stream.flush()
                 os.fsync(stream.fileno())
+    # An answer that does not say how long it is ends with its connection, whatever has ended that.
+    if done < size:
+        raise _Interrupted(f"it ended after {done} of {size} bytes")
 
 
 @contextmanager
