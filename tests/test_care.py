@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import threading
 from collections.abc import Iterator
@@ -10,14 +11,17 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
 
 from embedders import CountingLoader, words_db
 from mcpvectordb.cli import main
+from mcpvectordb.embed import MODELS
 from mcpvectordb.errors import EmbedderMismatch, SourceError, StoreError
 from mcpvectordb.models import Finding, document_uuid
+from mcpvectordb.store import Entry, Store
 from mcpvectordb.store.schema import TOMBSTONE
 from mcpvectordb.store.transfer import FORMAT, SEAL_BYTES, seal
 from mcpvectordb.vectordb import VectorDB
@@ -324,6 +328,53 @@ def test_one_library_can_be_exported_and_put_into_another(db: VectorDB, tmp_path
     assert db.get_document(copy.doc_id).content == text("b", 1, 2)
     with pytest.raises(StoreError, match="the library 'none' has no documents"):
         db.export_file(str(file), library="none")
+
+
+def test_two_libraries_that_have_the_same_source_are_not_put_into_one(home: Path, tmp_path: Path) -> None:
+    file = tmp_path / "all.mcpv"
+    with words_db(home) as db:
+        for library in ("letters", "papers"):
+            db.ingest_source(source("a", text(f"a of {library}", 1, 2), library))
+        db.export_file(str(file))
+    with words_db(tmp_path / "other") as other:
+        with pytest.raises(
+            SourceError, match=r"holds a in the libraries .* Import the file without a library"
+        ):
+            other.import_file(str(file), library="copies")
+        assert other.status() is None
+        assert other.import_file(str(file)).documents == 2
+
+
+def test_no_document_is_written_twice_at_once_to_a_new_database_either(db: VectorDB, tmp_path: Path) -> None:
+    document, chunks = db.read.whole(document_uuid("papers", "b"))
+    vectors = np.ones((len(chunks), 384), dtype=np.float32)
+    one = Entry(document=document, chunks=chunks, embed_hashes=[""] * len(chunks), vectors=vectors)
+    store = Store(tmp_path / "other")
+    with pytest.raises(StoreError, match="stands twice in one batch"):
+        store.write.replace([one, one], MODELS["minilm"].identity)
+    assert store.database() is None
+
+
+@pytest.mark.parametrize("place", ["folder", "/", "pipe", "a" * 256, f"{'a' * 256}/all.mcpv"])
+def test_a_place_that_no_export_can_be_written_to_is_an_error(
+    db: VectorDB, tmp_path: Path, place: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    if place == "pipe":
+        if os.name != "posix":
+            pytest.skip("this system has no pipes in folders")
+        os.mkfifo(tmp_path / place)
+    before = sorted(path.name for path in tmp_path.iterdir())
+    with pytest.raises(StoreError, match=r"Cannot write .* Choose another place"):
+        db.export_file(str(tmp_path / place))
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_two_exports_to_one_file_at_once_do_not_meet(db: VectorDB, tmp_path: Path) -> None:
+    file = tmp_path / "all.mcpv"
+    with ThreadPoolExecutor(4) as pool:
+        assert [done.documents for done in pool.map(lambda _: db.export_file(str(file)), range(4))] == [2] * 4
+    assert [path.name for path in tmp_path.iterdir() if path.name.endswith(".tmp")] == []
 
 
 def rewrite(

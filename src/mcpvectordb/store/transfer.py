@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -70,21 +71,26 @@ class Transfer:
             documents=len(listed),
             passages=sum(count for _, count in listed),
         )
-        draft = path.with_name(f".{path.name}.tmp")
+        # Of its own name: another process may be exporting to the same place.
+        draft = path.parent / f".mcpvectordb-{uuid.uuid4().hex}.tmp"
         try:
+            if path.exists() and not path.is_file():  # a folder, or a device, which is not to be replaced
+                raise StoreError(f"Cannot write {path}: it is no file. Choose another place.")
             draft.touch()  # a place that cannot be written is told before the work is done
-            self._connection.run("export", lambda table: _write(table, draft, header, listed), table)
-            if self._connection.database() != found:
-                raise StoreError("The database was re-indexed meanwhile, so nothing was exported. Try again.")
-            seal(draft)
-            sync([draft])
-            draft.replace(path)
-            sync([path, path.parent])
+            try:
+                self._connection.run("export", lambda table: _write(table, draft, header, listed), table)
+                if self._connection.database() != found:
+                    raise StoreError(
+                        "The database was re-indexed meanwhile, so nothing was exported. Try again."
+                    )
+                seal(draft)
+                sync([draft])
+                draft.replace(path)
+                sync([path, path.parent])
+            finally:
+                draft.unlink(missing_ok=True)
         except OSError as exc:
             raise StoreError(f"Cannot write {path}: {exc.strerror or exc}. Choose another place.") from exc
-        finally:
-            if draft.exists():
-                draft.unlink()
         return Transferred(
             path=str(path),
             documents=header.documents,
@@ -103,6 +109,8 @@ class Transfer:
                 f"{path.name} holds vectors of",
                 "Import it into a database of its own: set MCPVECTORDB_HOME to a new folder.",
             )
+        if library is not None and header.library is None:
+            _check_they_fit_in_one(reader, path, library)
         documents = passages = skipped = 0
         for number in range(reader.num_record_batches):
             try:
@@ -227,6 +235,24 @@ def _open(path: Path) -> tuple[Any, Header]:
             f"{path} is not a whole export of mcpvectordb. Export it again with `mcpvectordb export`."
         ) from exc
     return reader, header
+
+
+def _check_they_fit_in_one(reader: Any, path: Path, library: str) -> None:
+    """Of one source, whole libraries may hold a document each; in one library they would be the same."""
+    seen: dict[str, str] = {}
+    for number in range(reader.num_record_batches):
+        try:
+            firsts = reader.get_batch(number).select(["source", "library", "chunk_index"]).to_pylist()
+        except ENGINE_ERRORS as exc:
+            raise SourceError(f"{path} is damaged: {first_line(exc)}. Export it again.") from exc
+        for row in firsts:
+            other = seen.setdefault(row["source"], row["library"])
+            if other != row["library"]:
+                raise SourceError(
+                    f"{path} holds {row['source']} in the libraries {other!r} and {row['library']!r}, and "
+                    f"{library!r} can have it once only. Import the file without a library, or export one "
+                    "library at a time. Nothing was changed."
+                )
 
 
 def _kept(schema: Any) -> list[Any]:

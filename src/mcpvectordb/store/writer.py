@@ -38,6 +38,8 @@ class Writer:
 
         When this returns, they are on the disk.
         """
+        if len({entry.document.document_id for entry in entries}) != len(entries):
+            raise StoreError("A document stands twice in one batch. Ingest its versions one after another.")
         with self._connection.exclusive():
             found = self._connection.database() or self._create(model)
             check_model(found, model)
@@ -146,8 +148,6 @@ class Writer:
     def _old(self, table: Table, entries: Sequence[Entry]) -> dict[str, Row]:
         """How many chunks, and which tags, those documents have that are stored already."""
         ids = {entry.document.document_id: entry.document for entry in entries}
-        if len(ids) != len(entries):
-            raise StoreError("A document stands twice in one batch. Ingest its versions one after another.")
         listed = ", ".join(str(number) for number in ids)
         clause = f"{where()} AND chunk_index = 0 AND document_id IN ({listed})"
         if not table.count_rows(clause):
