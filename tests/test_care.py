@@ -37,6 +37,7 @@ CHECKS = (
     "vectors",
     "indexes",
     "files",
+    "left-over tables",
     "upkeep",
     "jobs",
     "left-over job files",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -13,6 +14,7 @@ from typing import Any
 import lancedb
 import numpy as np
 import pytest
+from filelock import FileLock
 from numpy.typing import NDArray
 
 from embedders import WordEmbedder
@@ -358,6 +360,21 @@ def test_the_old_table_goes_once_no_upkeep_makes_files_in_it(home: Path) -> None
             assert before.is_dir()
         assert working.result(timeout=PATIENCE_S).documents == 3
     assert not before.exists()
+
+
+def test_a_table_that_a_killed_reindexing_left_is_told_and_removed_and_no_other(home: Path) -> None:
+    live = home / "lance" / f"{kept(home)['table']}.lance"
+    begun, left = live.with_name("chunks-begun.lance"), live.with_name("chunks-left.lance")
+    for copy in (begun, left):
+        shutil.copytree(live, copy)
+    (home / "reindex.json").write_text(json.dumps({"table": begun.stem, "model": {}}), encoding="utf-8")
+    with opened(home, load=SlowLoader()) as db:
+        with FileLock(home / "reindex.lock"):
+            assert not [each for each in db.doctor() if each.check == "left-over tables" and each.problem]
+        (told,) = [each for each in db.doctor(fix=True) if each.check == "left-over tables"]
+        assert (told.problem[:19], told.fixed) == ("1 tables were left ", True)
+        assert db.list_documents().total == 3
+    assert {path.name for path in live.parent.iterdir()} == {live.name, begun.name}
 
 
 @pytest.mark.parametrize("torn", ["data", "_versions"])

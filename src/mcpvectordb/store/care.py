@@ -24,6 +24,7 @@ from .durable import file_sizes
 from .filters import quoted, where
 from .locks import UPKEEP_PATIENCE_S, upkeep_lock
 from .reader import Reader
+from .reindex import left_behind, remove_left_behind
 from .salvage import salvage
 from .schema import TOMBSTONE
 from .upkeep import Pending, Upkeep
@@ -130,6 +131,9 @@ class Care:
         left = len(list(recovery.unfinished(self._connection.table_folder(found.table))))
         told = f"{left} files were not written to their end; the current version does without them"
         yield _finding("files", told if left else "", "They go with the old versions, in ten minutes.")
+        others = left_behind(self._connection)
+        told = f"{len(others)} tables were left behind by a re-indexing that was cut off"
+        yield _finding("left-over tables", told if others else "", _WITH_FIX)
         pending = self._upkeep.pending()
         late = "; ".join(_told(pending)) if pending and pending.is_due else ""
         yield _finding("upkeep", late, _WITH_FIX)
@@ -167,6 +171,7 @@ class Care:
         return told
 
     def _mend(self, table: Table) -> None:
+        remove_left_behind(self._connection)
         with self._connection.exclusive():
             self._connection.run("remove hidden rows", _remove_hidden, table)
             self._connection.run("drop broken indexes", _drop_broken, table)

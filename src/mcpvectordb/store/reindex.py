@@ -62,7 +62,7 @@ class SecondTable:
         """Hold the place of the one who re-indexes; go on with a table begun for the same model."""
         home = self._connection.home
         try:
-            with FileLock(home / "reindex.lock", timeout=0):
+            with _place(home):
                 self._model = model
                 self._begin()
                 yield
@@ -144,14 +144,7 @@ class SecondTable:
         return True
 
     def _begin(self) -> None:
-        try:
-            noted = json.loads(self._note.read_text(encoding="utf-8"))
-            name, model = str(noted["table"]), noted["model"]
-        except FileNotFoundError:
-            name, model = "", None
-        except (OSError, ValueError, KeyError, TypeError) as exc:
-            logger.warning("%s cannot be read (%s): the re-indexing starts anew", self._note, exc)
-            name, model = "", None
+        name, model = _noted(self._note)
         with self._connection.exclusive():
             # Only now: somebody else may have finished a re-indexing since this one was asked for.
             live = self._live()
@@ -195,6 +188,47 @@ class SecondTable:
     @property
     def _note(self) -> Path:
         return self._connection.home / _NOTE
+
+
+def left_behind(connection: Connection) -> list[str]:
+    """The tables that nothing names: those of a re-indexing that was killed before it removed the old one.
+
+    None while somebody re-indexes, who is about to.
+    """
+    live = connection.database()
+    if live is None or not any(path.stem != live.table for path in connection.folder.glob("*.lance")):
+        return []
+    try:
+        with _place(connection.home):
+            live = connection.database()
+            named = {_noted(connection.home / _NOTE)[0], "" if live is None else live.table}
+            return sorted(path.stem for path in connection.folder.glob("*.lance") if path.stem not in named)
+    except (Timeout, OSError) as exc:
+        logger.debug("not known which tables were left behind: %s", exc)
+        return []
+
+
+def remove_left_behind(connection: Connection) -> None:
+    with connection.exclusive():  # nobody makes one, nor has another made the live one
+        for name in left_behind(connection):
+            connection.drop_other(name)
+
+
+def _place(home: Path) -> FileLock:
+    """Of the one who re-indexes."""
+    return FileLock(home / "reindex.lock", timeout=0)
+
+
+def _noted(note: Path) -> tuple[str, Any]:
+    """The table that is being filled, and for which model; "" where there is none."""
+    try:
+        noted = json.loads(note.read_text(encoding="utf-8"))
+        return str(noted["table"]), noted["model"]
+    except FileNotFoundError:
+        return "", None
+    except (OSError, ValueError, KeyError, TypeError) as exc:
+        logger.warning("%s cannot be read (%s): the re-indexing starts anew", note, exc)
+        return "", None
 
 
 def _select(table: Table, clause: str, columns: Sequence[str]) -> list[Row]:
