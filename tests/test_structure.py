@@ -35,8 +35,9 @@ ALLOWED: dict[str, set[str]] = {
     "convert": VALUES | {"charsets"},
     "blocks": VALUES,
     "chunk": VALUES | {"blocks"},
-    "embed": VALUES,
-    "store": VALUES,
+    "memory": set(),  # what the system is told of memory that is free
+    "embed": VALUES | {"memory"},
+    "store": VALUES | {"memory"},
     "rank": VALUES,
     "search": VALUES | {"embed", "store", "rank"},
     "ingest": VALUES | {"work", "sources", "convert", "chunk", "embed", "store"},

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import ctypes
 import logging
-import sys
 import threading
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+from mcpvectordb import memory
 
 from .models import Model
 from .protocol import Embedder
@@ -83,20 +83,7 @@ class IdleEmbedder:
                 self._watcher = None
                 # Under the lock, so that a call that comes now waits for it and then loads anew.
                 self._inner.close()
-                give_back()
+                memory.give_back()
                 logger.info(
                     "the model %s was dropped after %g s unused", self._inner.model.name, self._idle_s
                 )
-
-
-def give_back() -> None:
-    """Hand memory that has been freed back to the system.
-
-    glibc keeps what was freed in pieces, as a model's weights are: once nomic in fp32 was dropped, 470 of the
-    547 MB that the process held were free, and it held more each time that the model had come back and gone.
-    """
-    if sys.platform == "linux":
-        # musl has no such function.
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-        if trim is not None:
-            trim(0)

@@ -10,9 +10,11 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from mcpvectordb import memory
 from mcpvectordb.errors import DocumentNotFound, EmbedderMismatch, StoreError
 from mcpvectordb.models import Deleted, Document
 
@@ -27,6 +29,9 @@ from .upkeep import Upkeep
 
 logger = logging.getLogger(__name__)
 
+# A document of some megabytes, whose rows and indexes pass through a few hundred.
+_MANY_CHUNKS = 4096
+
 
 class Writer:
     def __init__(self, connection: Connection, upkeep: Upkeep) -> None:
@@ -40,7 +45,8 @@ class Writer:
         """
         if len({entry.document.document_id for entry in entries}) != len(entries):
             raise StoreError("A document stands twice in one batch. Ingest its versions one after another.")
-        with self._connection.exclusive():
+        is_large = sum(len(entry.chunks) for entry in entries) >= _MANY_CHUNKS
+        with memory.sparing() if is_large else nullcontext(), self._connection.exclusive():
             found = self._connection.database() or self._create(model)
             check_model(found, model)
             found = migrate(self._connection, found)
