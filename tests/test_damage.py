@@ -169,6 +169,28 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 }
 
 
+def test_a_write_between_two_looks_is_no_damage(home: Path) -> None:
+    class WrittenTo:
+        """A table to which another process writes right before its rows are counted."""
+
+        def __init__(self) -> None:
+            self.table = table_in(home)
+            self.writes = 0
+
+        def __getattr__(self, name: str) -> object:
+            if name == "count_rows" and not self.writes:
+                self.writes += 1
+                with words_db(home) as db:
+                    db.ingest_source(source("between", "Written between the two."))
+                self.table.checkout_latest()
+            return getattr(self.table, name)
+
+    with words_db(home) as db:
+        db.ingest_source(source("old", OLD))
+    table = WrittenTo()
+    assert (recovery.problem_of(table), table.writes) == ("", 1)
+
+
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("newest", [newest_data_file, newest_manifest])
 def test_a_damaged_newest_version_is_set_aside_and_the_one_before_it_restored(

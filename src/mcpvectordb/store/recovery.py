@@ -131,10 +131,14 @@ def problem_of(table: Table) -> str:
     """
     try:
         with engine_panics():
-            rows = table.search().select([_NARROW_COLUMN]).limit(2**31 - 1).to_arrow().num_rows
-            expected = table.count_rows()
-        if rows != expected:
-            return f"{rows} of {expected} rows can be read"
+            while True:
+                version = table.version
+                rows = table.search().select([_NARROW_COLUMN]).limit(2**31 - 1).to_arrow().num_rows
+                if rows == (expected := table.count_rows()):
+                    break
+                # Else another process has written between the two.
+                if version == table.version:
+                    return f"{rows} of {expected} rows can be read"
     except _ERRORS as exc:
         check_system(exc)
         return _short(exc)
