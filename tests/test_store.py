@@ -178,6 +178,20 @@ def test_a_table_whose_maker_was_killed_is_never_taken_for_an_empty_database_onc
         other.list_documents()
 
 
+def test_a_document_that_was_looked_for_is_looked_for_again_once_somebody_has_written(
+    db: VectorDB, home: Path
+) -> None:
+    db.ingest_source(source("other", "Another one."))
+    wanted = source("wanted", "The one that is looked for.")
+    with words_db(home) as writer:
+        for _ in range(2):
+            assert [db._store.read.find(wanted.doc_id) for _ in range(2)] == [None, None]
+            writer.ingest_source(wanted)
+            found = [db._store.read.find(wanted.doc_id) for _ in range(2)]
+            assert [one and one.source for one in found] == ["wanted", "wanted"]
+            writer.delete_document(wanted.doc_id)
+
+
 def test_a_commit_is_seen_by_the_next_call_of_another_reader(db: VectorDB, home: Path) -> None:
     with words_db(home) as reader:
         assert reader.list_documents().total == 0

@@ -17,7 +17,8 @@ from embedders import WordEmbedder, words_db
 from mcpvectordb.store import Disk, sync
 from mcpvectordb.store.connection import Connection
 from mcpvectordb.store.indexes import COLUMNS
-from mcpvectordb.store.upkeep import Pending, Record
+from mcpvectordb.store.locks import WriteLock
+from mcpvectordb.store.upkeep import Pending, Record, Upkeep
 from mcpvectordb.vectordb import VectorDB
 from stores import source, table_folder, table_in, text, until
 from support import wait_until
@@ -130,6 +131,38 @@ def test_a_clock_that_was_set_back_does_not_put_upkeep_off_until_it_has_caught_u
     # On a slow machine the thread in the background looks too by now, and this one leaves the work to it.
     until(lambda: upkeep.spent_s > 0)
     until(lambda: not pending(db).is_due)
+
+
+def test_a_short_run_beside_a_writer_waits_for_it_and_joins_what_is_new(db: VectorDB, home: Path) -> None:
+    upkeep = db._store.upkeep
+    upkeep.is_paused = True
+    for n in range(12):
+        db.ingest_source(source(f"text {n}", text(f"text {n}", 1, 1)))
+    with ThreadPoolExecutor(1) as pool:
+        with WriteLock(home, 0).held():
+            running = pool.submit(upkeep.run, is_busy=True)
+            time.sleep(0.3)
+            assert upkeep.spent_s == 0
+        assert running.result(timeout=30)
+    assert {index.num_unindexed_rows for index in table_in(home).list_indices()} == {0}
+    assert pending(db).fragments < 4  # what is left is joined when nobody writes
+    wait_until(db.tidy)
+    assert pending(db).fragments == 1
+
+
+def test_a_pause_between_two_runs_that_is_over_is_not_a_time_when_nobody_writes(
+    db: VectorDB, home: Path
+) -> None:
+    looked: list[bool] = []
+
+    class Watched(Upkeep):
+        def _look(self, *, is_idle: bool) -> float | None:
+            looked.append(is_idle)
+            return 0.01 if len(looked) < 5 else None
+
+    Watched(db._store._connection).poke()
+    until(lambda: len(looked) == 5)
+    assert looked == [False] * 5
 
 
 def test_what_is_due_grows_with_the_table() -> None:

@@ -11,7 +11,8 @@ import json
 import logging
 import threading
 import time
-from contextlib import nullcontext
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -55,8 +56,12 @@ _WRITER_PATIENCE_S = 5.0
 _READER_PATIENCE_S = 1.0  # writers wait meanwhile
 # Removes none: the engine cleans up in the same call that compacts, and we want to sync in between.
 _NEVER = timedelta(days=36_500)
-# The first joins what is new, and covers it; the second joins that with the rest.
+# The first joins what is new, and covers it; the second joins that with the rest, which takes as long again
+# and changes little: while somebody writes it is left to the first pass of the next run.
 _MOST_PASSES = 2
+# With so few rows a run takes a quarter of a second, but four times that beside a program that writes and
+# writes: so writers wait for it. With more rows they would wait for too long.
+_SMALL_ROWS = 20_000
 # A vector index is made anew when the table is so many times larger than it was.
 _OUTGROWN = 8
 
@@ -109,6 +114,7 @@ class Upkeep:
         self._thread: threading.Thread | None = None
         self._guard = threading.Lock()
         self._poked = threading.Event()
+        self._poked_at = 0.0
         self._stopping = False
         self.spent_s = 0.0  # by this process
         self.is_paused = False  # while somebody looks at how things are
@@ -116,6 +122,7 @@ class Upkeep:
     def poke(self) -> None:
         """Something was written, or an index is missing: see whether anything is due, in the background."""
         with self._guard:
+            self._poked_at = time.monotonic()
             self._poked.set()
             if self._stopping or self.is_paused or (self._thread is not None and self._thread.is_alive()):
                 return
@@ -154,13 +161,16 @@ class Upkeep:
             wants_vector_index=indexes.wants_vector_index(table, self._connection.slow_values),
         )
 
-    def run(self) -> bool:
-        """Do all there is to do now; False where another process is at it, or wrote in between."""
+    def run(self, *, is_busy: bool = False) -> bool:
+        """Do all there is to do now; False where another process is at it, or wrote in between.
+
+        is_busy: only what cannot wait until nobody writes.
+        """
         if self._connection.table() is None:
             return True
         try:
             with upkeep_lock(self._connection.home):
-                self.run_locked()
+                self.run_locked(is_busy=is_busy)
                 return True
         except Timeout:
             logger.debug("another process is doing the upkeep")
@@ -188,12 +198,13 @@ class Upkeep:
     def _loop(self) -> None:
         pause_s: float | None = 0.0
         while True:
-            was_poked = self._poked.wait(pause_s)
+            self._poked.wait(pause_s)
             self._poked.clear()
             if self._stopping:
                 return
             try:
-                pause_s = self._look(is_idle=not was_poked)
+                # Not where a pause between two runs, which may be a short one, is over.
+                pause_s = self._look(is_idle=time.monotonic() - self._poked_at >= _IDLE_S)
             except (VectorDBError, *ENGINE_ERRORS) as exc:
                 # A writer got in between, or the folder is gone; the next write tries again.
                 logger.warning("upkeep was put off: %s", first_line(exc))
@@ -215,7 +226,9 @@ class Upkeep:
             rest_s = record.ended_at + _PAUSE_PER_RUN * record.took_s - time.time()
             if rest_s > 0 and not pending.missing:
                 return min(rest_s, _PAUSE_PER_RUN * record.took_s)
-            return self.keep_s + 1.0 if self.run() else _IDLE_S
+            if not self.run(is_busy=not is_idle) or not is_idle:
+                return _IDLE_S
+            return self.keep_s + 1.0
         if not is_idle:
             return _IDLE_S
         # Nothing now, but the versions that are kept for a while have to go some time.
@@ -225,18 +238,22 @@ class Upkeep:
         table = self._connection.table()
         return table is not None and self._is_swollen(table)
 
-    def run_locked(self, *, remove_leftovers: bool = False) -> None:
+    def run_locked(self, *, is_busy: bool = False, remove_leftovers: bool = False) -> None:
         """The work itself. The caller holds the upkeep lock, without which no re-indexing removes a table."""
         table = self._connection.table()
         if table is None:
             return
-        table.checkout_latest()  # a write may have come before the last try
+        with self._alone() if is_busy and table.count_rows() <= _SMALL_ROWS else nullcontext():
+            table.checkout_latest()  # a write may have come before the last try
+            self._run_on(table, passes=1 if is_busy else _MOST_PASSES, remove_leftovers=remove_leftovers)
+
+    def _run_on(self, table: Table, *, passes: int, remove_leftovers: bool) -> None:
         began, started = time.time(), time.monotonic()
         record = self.record()
         vector_rows, hurried_at = record.vector_rows, record.hurried_at
         try:
             vector_rows = self._make_indexes(table, vector_rows)
-            self._join(table)
+            self._join(table, passes)
             joined = table.version
             # Compaction has put acknowledged rows into new files: those are safe before any old one goes.
             self._connection.disk.settle(self._connection.folder, since=began - 1.0)
@@ -251,9 +268,19 @@ class Upkeep:
                 Record(ended_at=time.time(), took_s=took_s, vector_rows=vector_rows, hurried_at=hurried_at)
             )
 
-    def _join(self, table: Table) -> None:
+    @contextmanager
+    def _alone(self) -> Generator[None]:
+        """Let no writer in, if that can be had soon; it goes without as well."""
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(self._connection.write_lock.held(timeout_s=_WRITER_PATIENCE_S))
+            except StoreBusy:
+                logger.debug("somebody writes for long: upkeep goes on beside that")
+            yield
+
+    def _join(self, table: Table, passes: int) -> None:
         """Put small files together and bring the indexes up to them."""
-        for _ in range(_MOST_PASSES):
+        for _ in range(passes):
             version = table.version
             try:
                 table.optimize(cleanup_older_than=_NEVER)
