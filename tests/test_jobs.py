@@ -22,7 +22,7 @@ from embedders import BlockingEmbedder, WordEmbedder, use, words_db
 from mcpvectordb.embed import MODELS, Model
 from mcpvectordb.errors import ConversionError, JobCancelled, JobNotFound, JobsDamaged, Stopped
 from mcpvectordb.jobs.database import JobsDatabase
-from mcpvectordb.models import Job
+from mcpvectordb.models import Job, Source
 from mcpvectordb.store import Disk
 from mcpvectordb.vectordb import VectorDB
 from support import PATIENCE_S, Server, environment, long_text, serving, wait_until
@@ -567,6 +567,14 @@ def test_progress_of_an_ingest_is_told_and_only_ever_grows(tmp_path: Path) -> No
     assert any("embedding" in one["message"] for one in told)
     numbers = [one["progress"] for one in told]
     assert numbers == sorted(set(numbers))
+
+
+def test_the_log_of_the_jobs_stays_small(home: Path) -> None:
+    with words_db(home) as db:
+        for number in range(120):
+            db.ingest_source(Source(name=f"{number}", library="d", kind="text", data=b"a", file_name="a"))
+        log = home / "jobs.sqlite-wal"
+        assert 0 < log.stat().st_size < 800_000
 
 
 def test_several_that_begin_the_first_job_at_once_all_begin_it(home: Path) -> None:

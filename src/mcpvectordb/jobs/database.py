@@ -23,6 +23,8 @@ _ASIDE = "damaged"
 _VERSION = 1
 _BUSY_S = 10.0
 _POLL_S = 0.01
+# Of 4 KB. By itself SQLite lets its log grow to 4 MB, which a thousand short documents hardly take.
+_LOG_PAGES = 128
 _FULL = ("SQLITE_FULL", "SQLITE_IOERR_WRITE")
 # The folder, not the file, is what stands in the way.
 _DAMAGED = ("SQLITE_NOTADB", "SQLITE_CORRUPT")
@@ -183,6 +185,7 @@ class JobsDatabase:
             db = self._connected("?mode=rwc")
             try:
                 _use_log(db)
+                db.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
                 db.execute("PRAGMA synchronous = FULL")  # a job that was answered for is on the disk
                 if not _version(db):
                     db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT;")
