@@ -44,6 +44,8 @@ class Reader:
         self._connection = connection
         # What was last looked for, in which version of the table, and what was there.
         self._found: tuple[str, tuple[str, int], list[Row]] = ("", ("", 0), [])
+        # Likewise, whether a filter left few rows.
+        self._left_few: tuple[str, tuple[str, int], bool] = ("", ("", 0), False)
 
     def find(self, doc_id: str) -> Document | None:
         """The record of a document, or None."""
@@ -196,7 +198,7 @@ class Reader:
         def read(table: Table) -> list[Row]:
             found = table.search(vector, vector_column_name="vector").distance_type("cosine")
             if self._connection.has_vector_index(table):
-                if _is_selective(table, clause):
+                if self._is_selective(table, clause):
                     found = found.bypass_vector_index()
                 else:
                     found = indexes.nearest(found)
@@ -204,6 +206,17 @@ class Reader:
             return [row | {"_score": 1.0 - row["_distance"]} for row in found.limit(depth).to_list()]
 
         return _leg(self._connection.read("search by meaning", read, []), "_score")
+
+    def _is_selective(self, table: Table, clause: str) -> bool:
+        """Whether so few rows are asked for that reading all of them is faster than the index, and exact."""
+        if clause == where():
+            return False
+        version = (table.name, table.version)
+        asked, as_of, is_few = self._left_few
+        if (asked, as_of) != (clause, version):
+            is_few = table.count_rows(clause) <= max(_FEW_ROWS, int(_FEW_SHARE * table.count_rows()))
+            self._left_few = (clause, version, is_few)
+        return is_few
 
     def passages(self, ids: Sequence[str]) -> dict[str, tuple[Document, Chunk]]:
         """The rows of ids. One that another process has just removed is missing from the answer."""
@@ -233,13 +246,6 @@ class Reader:
             return table.search().where(clause).select(list(columns)).limit(limit).to_list()
 
         return self._connection.read(action, read, cast("list[Row]", []))
-
-
-def _is_selective(table: Table, clause: str) -> bool:
-    """Whether so few rows are asked for that reading all of them is faster than the index, and exact."""
-    return clause != where() and table.count_rows(clause) <= max(
-        _FEW_ROWS, int(_FEW_SHARE * table.count_rows())
-    )
 
 
 def _leg(rows: Sequence[Row], score: str) -> Leg:
