@@ -375,12 +375,11 @@ def test_the_server_ends_when_stdin_closes_in_the_middle_of_an_ingest_and_nothin
     assert all(json.loads(line)["jsonrpc"] == "2.0" for line in server.stdout_lines)
     large.write_text("Now a short one.\n", encoding="utf-8")
     with serving(tmp_path / "database") as server:
-        assert server.ok("list_libraries")["libraries"] == [
-            {"library": "default", "document_count": 1, "chunk_count": 1}
-        ]
-        (hit,) = server.ok("search", query="written before the end")["results"]
-        assert hit["source"] == str(small)
-        # Whoever takes the job over may have been faster.
+        # This server takes the job over, and may have done it by now: then the short text is there too.
+        (library,) = server.ok("list_libraries")["libraries"]
+        assert (library["document_count"], library["chunk_count"]) in ((1, 1), (2, 2))
+        hits = server.ok("search", query="written before the end")["results"]
+        assert hits[0]["source"] == str(small)
         assert server.ok("ingest_file", path=str(large))["status"] in ("indexed", "skipped")
         assert server.ok("list_documents")["total"] == 2
 
